@@ -1,0 +1,1 @@
+"""The demonstration: an agent killed in the middle of a tool call."""

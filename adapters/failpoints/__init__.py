@@ -1,0 +1,1 @@
+"""Failpoints for crash tests, inert unless test hooks are switched on."""

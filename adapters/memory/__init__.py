@@ -1,0 +1,1 @@
+"""In-memory adapters that keep the same contracts as the durable ones."""

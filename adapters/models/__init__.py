@@ -1,0 +1,1 @@
+"""Model providers: scripted, and any endpoint that speaks the OpenAI chat API."""

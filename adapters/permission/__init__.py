@@ -1,0 +1,1 @@
+"""Permission gates: ask on the terminal, allow list, deny."""

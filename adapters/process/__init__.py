@@ -1,0 +1,1 @@
+"""Incarnations, locks and supervised child processes."""

@@ -1,0 +1,1 @@
+"""Workspace identity on a file system."""

@@ -1,0 +1,1 @@
+"""Use cases, one per file, that do their work by calling ports."""

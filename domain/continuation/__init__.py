@@ -1,0 +1,1 @@
+"""The continuation aggregate: claimed, started, ended."""

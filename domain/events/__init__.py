@@ -1,0 +1,1 @@
+"""Frozen event classes by subject, and the catalogue that maps stored topics to them."""

@@ -1,0 +1,1 @@
+"""The operation aggregate: one tool side-effect attempt and the facts that may follow."""

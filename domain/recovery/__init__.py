@@ -1,0 +1,1 @@
+"""The scanner, the resolver and the rules of recovery bundles."""

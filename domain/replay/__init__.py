@@ -1,0 +1,1 @@
+"""Provider-neutral history, made from a boundary."""

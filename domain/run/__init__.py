@@ -1,0 +1,1 @@
+"""The run aggregate: everything that happened in one execution attempt."""

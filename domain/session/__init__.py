@@ -1,0 +1,1 @@
+"""The session aggregate: which runs a conversation admitted, and its inbox for later runs."""

@@ -1,0 +1,1 @@
+"""What the application needs from outside, as typed protocols, one per file."""

@@ -1,0 +1,1 @@
+"""Pytest mixins that state each port's contract; every adapter must pass them."""
