@@ -2,9 +2,40 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/stamp
+# The folders are checked as the package safepoint, through a link that .ci/venv makes.
+PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.application -p safepoint.ports -p safepoint.adapters
 
-.PHONY: venv
-venv: $(STAMP)
+.PHONY: help venv demo test crash crash-soak check static format
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+venv: $(STAMP) ## make or refresh the virtual environment
 
 $(STAMP): pyproject.toml setup.py .ci/venv
 	@PYTHON="$(PYTHON)" .ci/venv $(VENV)
+
+demo: $(STAMP) ## watch an agent being killed in the middle of a tool call, and continued
+	@$(VENV)/bin/safepoint demo
+
+test: $(STAMP) ## run every test except the soak
+	@$(PY) -m pytest -q -n auto
+
+crash: $(STAMP) ## run the crash tests alone
+	@$(PY) -m pytest -q -n auto tests/crash
+
+crash-soak: $(STAMP) ## kill at 2,000 random instants
+	@$(PY) -m pytest -q -n auto -m soak tests
+
+check: static test ## everything that a commit must pass
+
+static: $(STAMP) ## format, lint, strict types, import contracts
+	@$(VENV)/bin/ruff format --quiet --check .
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy --no-error-summary $(PACKAGES)
+	@$(VENV)/bin/mypy --no-error-summary tests setup.py
+	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/import-contracts.log || { cat $(VENV)/import-contracts.log; exit 1; }
+
+format: $(STAMP) ## rewrite the files in the one format
+	@$(VENV)/bin/ruff format --quiet .
+	@$(VENV)/bin/ruff check --quiet --fix .

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from setuptools import find_namespace_packages, setup
 
-# A rule and not a list, so that no new folder can be forgotten; also folders whose __init__.py is missing.
-FOLDERS = ("domain", "application", "ports", "adapters")
-INCLUDE = [pattern for folder in FOLDERS for pattern in (folder, f"{folder}.*")]
+# A rule and not a list, so that no new folder can be forgotten; it finds folders without an __init__.py, too.
+packages = ["safepoint"]
+for folder in ("domain", "application", "ports", "adapters"):
+    found = find_namespace_packages(folder, exclude=["*__pycache__*"])
+    packages += [f"safepoint.{name}" for name in (folder, *(f"{folder}.{inner}" for inner in found))]
 
-setup(
-    packages=[
-        "safepoint",
-        *(f"safepoint.{name}" for name in find_namespace_packages(".", include=INCLUDE, exclude=["*__pycache__*"])),
-    ]
-)
+setup(packages=packages)
