@@ -1,0 +1,73 @@
+"""Errors that callers cannot go on after, each with its facts as attributes. SPEC section 22 has the codes.
+
+Whatever a caller can branch on (a refusal, a park) is a value and stands beside what returns it.
+"""
+
+from __future__ import annotations
+
+from .reasons import WriteRefusal
+
+
+class SafepointError(Exception):
+    """Root of the errors that this package raises on purpose."""
+
+
+class StoreError(SafepointError):
+    """Something about the store itself; `code` is a refusal code of SPEC section 22."""
+
+    code: WriteRefusal = WriteRefusal.STORE_UNAVAILABLE
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class StoreUnavailable(StoreError):
+    """Could not look, or could not learn whether a commit became durable: never an answer about what is there."""
+
+    code = WriteRefusal.STORE_UNAVAILABLE
+
+
+class StoreFull(StoreError):
+    """No room to write; nothing was written."""
+
+    code = WriteRefusal.STORE_FULL
+
+
+class StoreVersionNewer(StoreError):
+    """The store was written by a newer version; it was left untouched."""
+
+    code = WriteRefusal.STORE_VERSION_NEWER
+
+    def __init__(self, found: int, supported: int) -> None:
+        super().__init__(f"the store has schema version {found}; this program knows {supported}")
+        self.found = found
+        self.supported = supported
+
+
+class StoreDamaged(StoreError):
+    """What is stored cannot be what was written."""
+
+    code = WriteRefusal.STORE_DAMAGED
+
+
+class StoreBehindAnchor(StoreDamaged):
+    """The store is shorter than its anchor says: its tail is lost, so absence proves nothing. SPEC section 6."""
+
+
+class WriteRefused(SafepointError):
+    """The ledger refused a command; nothing was written.
+
+    Attributes:
+        code: why, stable.
+        detail: the same for a person, naming the thing.
+    """
+
+    def __init__(self, code: WriteRefusal, detail: str) -> None:
+        super().__init__(f"{code.value}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+class RefusedWithoutEffect(SafepointError):
+    """A tool raises this to say that it did nothing at all. SPEC F7."""

@@ -1,0 +1,131 @@
+"""Sealing: how a candidate becomes a stored event, and how stored bytes are read back. SPEC section 6.
+
+The digest of event n covers the digest of event n-1, so it names the whole prefix up to n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import canonical
+from .events.catalogue import MalformedEvent, UnknownEventType, event_from
+from .events.event import Event
+from .reasons import LedgerIssue
+
+EVENT_DOMAIN = "safepoint.event.v1"
+FIRST_PREVIOUS_DIGEST = "0" * 64
+EVENT_BYTES_MAX = 1024 * 1024
+
+
+class StoredRecord(NamedTuple):
+    """One row as an event store keeps it: opaque bytes under a stream and a version."""
+
+    stream: str
+    version: int
+    topic: str
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEvent:
+    """An event with its place in a stream and the digest of the prefix that ends with it."""
+
+    stream: str
+    sequence: int
+    event: Event
+    state: bytes
+    digest: str
+
+    @property
+    def record(self) -> StoredRecord:
+        """The row that an event store keeps."""
+        return StoredRecord(self.stream, self.sequence, self.event.topic, self.state)
+
+
+class DamagedEvent(Exception):
+    """Stored bytes that cannot be what was written. SPEC sections 6 and 7.
+
+    Attributes:
+        stream, sequence: where the damage is.
+        kind: `chain_broken` or `sequence_gap`.
+        detail: what did not fit, without content.
+    """
+
+    def __init__(self, stream: str, sequence: int, kind: LedgerIssue, detail: str) -> None:
+        super().__init__(f"event {sequence} of {stream} is damaged ({kind}): {detail}")
+        self.stream = stream
+        self.sequence = sequence
+        self.kind = kind
+        self.detail = detail
+
+
+class OversizedEvent(ValueError):
+    """A candidate is larger than a stored event may be. SPEC section 5."""
+
+    def __init__(self, topic: str, size: int) -> None:
+        super().__init__(f"event of type {topic} has {size} bytes; the bound is {EVENT_BYTES_MAX}")
+        self.topic = topic
+        self.size = size
+
+
+def digest_of(state: bytes) -> str:
+    """Digest of an event's stored bytes, and so of the prefix that it ends."""
+    return canonical.digest(EVENT_DOMAIN, state)
+
+
+def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
+    """Give a candidate its place.
+
+    Args:
+        event: the candidate.
+        sequence: its position in its stream, from 1.
+        previous_digest: digest of the event before it, or `FIRST_PREVIOUS_DIGEST`.
+
+    Raises:
+        CanonicalError: a JSON value in it has no canonical form.
+        OversizedEvent: it has more than `EVENT_BYTES_MAX` bytes.
+    """
+    fields = event.model_dump(mode="json")
+    fields["type"] = event.topic
+    fields["sequence"] = sequence
+    fields["previous_digest"] = previous_digest
+    state = canonical.encode(fields)
+    if len(state) > EVENT_BYTES_MAX:
+        raise OversizedEvent(event.topic, len(state))
+    return SealedEvent(event.stream, sequence, event, state, digest_of(state))
+
+
+def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedEvent:
+    """Read a stored row back and check that it is what was sealed at this place.
+
+    Args:
+        record: the row.
+        sequence: the position that is expected next in the stream, from 1.
+        previous_digest: the digest of the event before it.
+
+    Raises:
+        DamagedEvent: the row is not the event that belongs here.
+    """
+
+    def damaged(kind: LedgerIssue, detail: str) -> DamagedEvent:
+        return DamagedEvent(record.stream, record.version, kind, detail)
+
+    if record.version != sequence:
+        raise damaged(LedgerIssue.SEQUENCE_GAP, f"version {sequence} was expected")
+    try:
+        fields = canonical.decode_canonical(record.state)
+    except ValueError as error:
+        raise damaged(LedgerIssue.CHAIN_BROKEN, f"bytes are not canonical JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise damaged(LedgerIssue.CHAIN_BROKEN, "not a JSON object")
+    seals = (fields.pop("type", None), fields.pop("sequence", None), fields.pop("previous_digest", None))
+    if seals != (record.topic, sequence, previous_digest):
+        raise damaged(LedgerIssue.CHAIN_BROKEN, "type, sequence or previous digest do not match")
+    try:
+        event = event_from(fields, record.topic)
+    except (UnknownEventType, MalformedEvent) as error:
+        raise damaged(LedgerIssue.CHAIN_BROKEN, str(error)) from error
+    if event.stream != record.stream:
+        raise damaged(LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
+    return SealedEvent(record.stream, sequence, event, record.state, digest_of(record.state))

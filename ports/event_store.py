@@ -1,0 +1,141 @@
+"""Where sealed commits are kept. SPEC section 7 and ADR 0007.
+
+The ledger decides, the store keeps: atomically, in order, and refusing what does not fit. It knows streams, versions,
+bytes and rows, and no rule of the domain.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from ..domain.identifiers import EventId, IncarnationId, RunId, SessionId
+from ..domain.projections import Row
+from ..domain.sealing import SealedEvent, StoredRecord
+
+
+class OwnerGuard(NamedTuple):
+    """Whoever commits: the incarnation and epoch that must still own the session. SPEC section 15."""
+
+    session_id: SessionId
+    incarnation_id: IncarnationId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Sealed events of one or more streams of one session, and the projection rows that they make: all or nothing."""
+
+    guard: OwnerGuard
+    events: tuple[SealedEvent, ...]
+    rows: tuple[Row, ...]
+
+
+class Stored(NamedTuple):
+    """The commit is durable."""
+
+
+class VersionConflict(NamedTuple):
+    """Another commit took the place of the first event in `stream`; load again and decide again."""
+
+    stream: str
+
+
+class Fenced(NamedTuple):
+    """The guard no longer owns the session; nothing was written."""
+
+    session_id: SessionId
+    epoch: int
+
+
+class DuplicateId(NamedTuple):
+    """An id that must be unique is taken: kind is `event`, `operation`, `claim` or `run`."""
+
+    kind: str
+    id: str
+
+
+class ConstraintBroken(NamedTuple):
+    """A rule of the store itself refused the commit, such as an event after the terminal one."""
+
+    detail: str
+
+
+CommitAnswer: TypeAlias = Stored | VersionConflict | Fenced | DuplicateId | ConstraintBroken
+
+
+class Location(NamedTuple):
+    """Where an event id stands."""
+
+    stream: str
+    version: int
+
+
+class Standing(NamedTuple):
+    """What the store can vouch for about a run. SPEC section 6.
+
+    `run_generation` is 0 for an imported run, and None for a run that was never admitted.
+    """
+
+    run_generation: int | None
+    store_generation: int
+    behind_anchor: bool
+
+    @property
+    def foreign(self) -> bool:
+        """True where absence of a fact proves nothing."""
+        return self.behind_anchor or self.run_generation != self.store_generation
+
+
+class EventReader(Protocol):
+    """One consistent view of the streams; a later commit does not show in it.
+
+    Raises (all methods): StoreUnavailable when it could not look; never an empty answer instead. StoreDamaged when pages cannot be read.
+    """
+
+    @abstractmethod
+    def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> Sequence[StoredRecord]:
+        """Rows of a stream with versions above `after`, in order, at most `limit` (1 to 10,000)."""
+
+    @abstractmethod
+    def last(self, stream: str) -> StoredRecord | None:
+        """The newest row of a stream, or None when the stream has none."""
+
+    @abstractmethod
+    def locate(self, event_id: EventId) -> Location | None:
+        """Where an event id was used, or None when it never was."""
+
+    @abstractmethod
+    def standing(self, run_id: RunId) -> Standing:
+        """What the store vouches for about a run."""
+
+
+class EventStore(Protocol):
+    """Keeps sealed commits.
+
+    Order: answers stand in the order of the commits; a commit refused alone leaves its neighbours untouched.
+    Atomicity: a commit's events, unique ids and rows become durable together or not at all; all commits of one call share
+    one transaction, so none is durable before the call returns.
+    """
+
+    @abstractmethod
+    def append(self, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+        """Keep each commit that fits; answer for each.
+
+        Raises:
+            StoreUnavailable: nothing can be said of any commit of the call: it may or may not be durable (COMMIT failed, or the anchor
+                could not be raised).
+            StoreFull: there was no room; nothing was written.
+            StoreDamaged: the store cannot be trusted; nothing was written.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[EventReader]:
+        """Open a consistent view; closed when the block ends. Reading changes no byte of the store."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; idempotent."""
