@@ -1,0 +1,53 @@
+"""How modules are named and how they import. SPEC section 3, STYLE section 2."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("domain", "ports", "application", "adapters")
+MODULES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+BANNED_WORDS = {"util", "utils", "helper", "helpers", "manager", "managers", "base", "common", "misc"}
+CLOCK_READS = {"now", "today", "utcnow"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_module_or_folder_has_a_name_that_says_nothing() -> None:
+    found = [
+        name_of(path) for path in MODULES if BANNED_WORDS & set(re.split(r"[/_.]", name_of(path).removesuffix(".py")))
+    ]
+    assert found == []
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in MODULES}
+    assert [name_of(folder) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_the_package_imports_itself_relatively(path: Path) -> None:
+    absolute = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        absolute += [name for name in names if name.split(".")[0] in {"safepoint", "tests", *FOLDERS}]
+    assert absolute == []
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.is_relative_to(ROOT / "domain")], ids=name_of)
+def test_the_domain_reads_no_clock(path: Path) -> None:
+    """`datetime` may be imported for its type, so the import contracts cannot see this."""
+    reads = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK_READS
+    ]
+    assert reads == []
