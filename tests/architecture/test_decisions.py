@@ -116,4 +116,4 @@ def test_a_record_without_its_parts_is_found() -> None:
     assert not exists("tests/architecture/test_decisions.py::test_that_nobody_wrote")
     assert not exists("tests/no_such_file.py::test_x")
     assert not exists("pyproject.toml::No such contract")
-    assert exists("pyproject.toml::No cycles")
+    assert exists("pyproject.toml::No cycles between packages")
