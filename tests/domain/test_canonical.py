@@ -146,7 +146,7 @@ def test_known_spellings(value: Any, text: str) -> None:
         10**21,
         10**400,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_json_is_refused_wherever_it_stands(value: Any) -> None:
     for holder in (value, [value], {"key": value}, {"a": 1, "é": [1.5, value]}, [[], {"deep": {"er": value}}]):
