@@ -6,6 +6,7 @@ characters without control characters; `parse_id` is the one place that says so.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Annotated, NamedTuple, NewType, TypeAlias
 
@@ -69,7 +70,9 @@ def parse_id(text: str, what: str) -> str:
         ValueError: the text is empty, too long or holds a control character. SPEC section 4.
     """
     if not _ID.match(text) or text.endswith("\n"):
-        raise ValueError(f"{what} must be 1 to {ID_LENGTH_MAX} characters without control characters, not {text[:40]!r}")
+        raise ValueError(
+            f"{what} must be 1 to {ID_LENGTH_MAX} characters without control characters, not {text[:40]!r}"
+        )
     return text
 
 
@@ -81,3 +84,14 @@ def session_stream(session_id: SessionId) -> str:
 def run_stream(run_id: RunId) -> str:
     """Name the event stream of a run. SPEC section 3."""
     return f"run:{run_id}"
+
+
+def derive_id(seed: str, *labels: str) -> str:
+    """Make an id that is a pure function of another, for facts that a decision derives: the same on every retry (F16).
+
+    Args:
+        seed: the id that the command brought.
+        labels: what tells the derived ids of one seed apart.
+    """
+    text = "\x00".join((seed, *labels))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

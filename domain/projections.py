@@ -54,7 +54,8 @@ TABLES: Mapping[str, Table] = {
     ),
     "operation_journal": _table("run_id sequence:int", "operation_id entry event_id occurred_at"),
     "permissions": _table(
-        "request_id", "session_id run_id call_id tool_name args_hash reason requested_event_id approved:int decided_by decided_event_id closed_event_id"
+        "request_id",
+        "session_id run_id call_id tool_name args_hash reason requested_event_id approved:int decided_by decided_event_id closed_event_id",
     ),
     "continuations": _table(
         "claim_id",
@@ -65,8 +66,16 @@ TABLES: Mapping[str, Table] = {
 """Every projection of SPEC section 7."""
 
 
-def _journal(sealed: SealedEvent, event: tool.ToolDispatched | tool.ToolResponded | tool.ToolRedeliveryStarted | tool.ToolReconciled
-             | tool.ToolRecoveryDecided | tool.ToolAttested, entry: str) -> Row:
+def _journal(
+    sealed: SealedEvent,
+    event: tool.ToolDispatched
+    | tool.ToolResponded
+    | tool.ToolRedeliveryStarted
+    | tool.ToolReconciled
+    | tool.ToolRecoveryDecided
+    | tool.ToolAttested,
+    entry: str,
+) -> Row:
     return Row(
         "operation_journal",
         {

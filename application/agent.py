@@ -1,0 +1,45 @@
+"""What runs: a model, tools, who may permit them, and where. SPEC sections 8 and 13 (execution profile)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..domain import canonical
+from ..domain.events.run import ExecutionProfile
+from ..ports.model_provider import ModelProvider, OfferedTool
+from ..ports.permission_gate import PermissionGate
+from ..ports.tool_catalog import ToolCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The parts that a run is executed with.
+
+    Attributes:
+        workspace: the folder that the tools work in, absolute.
+        workspace_identity: as it was observed, None where the folder has none.
+    """
+
+    provider: ModelProvider
+    catalog: ToolCatalog
+    gate: PermissionGate
+    system_prompt: str
+    workspace: Path
+    workspace_identity: str | None
+
+    def profile(self) -> ExecutionProfile:
+        """What a run records of these parts; a difference parks a resume."""
+        model = self.provider.profile()
+        return ExecutionProfile(
+            provider=model.provider,
+            model=model.model,
+            account=model.account,
+            system_prompt_digest=canonical.sha256_hex(self.system_prompt.encode()),
+            permission_policy=self.gate.policy_id(),
+            tools=tuple(sorted((tool.profile for tool in self.catalog.tools()), key=lambda tool: tool.name)),
+        )
+
+    def offered(self) -> tuple[OfferedTool, ...]:
+        """The tools as the model is offered them."""
+        return tuple(OfferedTool(t.name, t.description, t.input_schema) for t in self.catalog.tools())

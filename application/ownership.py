@@ -1,0 +1,143 @@
+"""Which sessions this process owns, and how it comes to own them. SPEC section 15.
+
+Nothing expires by time: a session is taken from an owner only when that owner is proven dead, or was ended by command.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from ..domain.errors import SafepointError
+from ..domain.identifiers import IncarnationId, SessionId
+from ..ports.incarnations import HeldIncarnation, Incarnation, Incarnations, Liveness
+from ..ports.session_owners import Ownership, SessionOwners
+
+TRIES_MAX = 8
+
+
+class SessionBusy(SafepointError):
+    """Another owner has the session.
+
+    Attributes:
+        owner: its recorded facts; None when they are not recorded.
+        liveness: whether it was seen alive, or could not be looked at.
+    """
+
+    def __init__(self, session_id: SessionId, owner: Incarnation | None, liveness: Liveness) -> None:
+        who = "an unknown process" if owner is None else f"process {owner.pid} on {owner.host}"
+        seen = "is alive" if liveness is Liveness.ALIVE else "could not be looked at, which is no proof of its death"
+        super().__init__(f"session {session_id} is owned by {who}, which {seen}")
+        self.session_id = session_id
+        self.owner = owner
+        self.liveness = liveness
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The right to write one session: every command carries it."""
+
+    session_id: SessionId
+    incarnation_id: IncarnationId
+    epoch: int
+    after_death_of: IncarnationId | None = None
+
+
+class SessionOwnership:
+    """Takes and releases sessions for one incarnation.
+
+    Args:
+        owners: the control rows.
+        incarnations: begins and observes lives.
+    """
+
+    def __init__(self, owners: SessionOwners, incarnations: Incarnations) -> None:
+        self._owners = owners
+        self._incarnations = incarnations
+        self._held: HeldIncarnation | None = None
+        self._in_use: set[SessionId] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """This process's life; begun and registered when it is first needed."""
+        if self._held is None:
+            held = self._incarnations.enter()
+            self._owners.register(held.incarnation)
+            self._held = held
+        return self._held.incarnation
+
+    def own(self, session_id: SessionId) -> Owned:
+        """Become the owner of a session, or stay it, for one use case at a time in this process.
+
+        Raises:
+            SessionBusy: its owner lives (another use case of this process is one), or could not be looked at.
+            StoreUnavailable: the control row could not be read or written.
+        """
+        me = self.incarnation.incarnation_id
+        with self._lock:
+            if session_id in self._in_use:
+                raise SessionBusy(session_id, self.incarnation, Liveness.ALIVE)
+            self._in_use.add(session_id)
+        try:
+            return self._take(session_id, me)
+        except BaseException:
+            self._done(session_id)
+            raise
+
+    def _take(self, session_id: SessionId, me: IncarnationId) -> Owned:
+        for _ in range(TRIES_MAX):
+            seen = self._owners.owner(session_id)
+            previous = None if seen is None else seen.incarnation_id
+            if seen is not None and previous == me:
+                return Owned(session_id, me, seen.epoch)
+            if previous is not None:
+                self._require_dead(session_id, previous)
+            taken = self._owners.take(session_id, me, seen)
+            if taken is not None:
+                return Owned(session_id, me, taken.epoch, previous)
+        raise SessionBusy(session_id, None, Liveness.ALIVE)
+
+    def _require_dead(self, session_id: SessionId, previous: IncarnationId) -> None:
+        facts = self._owners.incarnation(previous)
+        liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+        if liveness is not Liveness.DEAD:
+            raise SessionBusy(session_id, facts, liveness)
+
+    def owner_of(self, session_id: SessionId) -> tuple[Ownership | None, Incarnation | None, Liveness | None]:
+        """Who owns a session now, and whether that owner lives; None where nobody does. Changes nothing."""
+        row = self._owners.owner(session_id)
+        if row is None or row.incarnation_id is None:
+            return row, None, None
+        facts = self._owners.incarnation(row.incarnation_id)
+        return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+
+    def liveness_of(self, incarnation_id: IncarnationId) -> Liveness:
+        """Whether an incarnation lives; a life that was never registered could not be looked at."""
+        if self._held is not None and self._held.incarnation.incarnation_id == incarnation_id:
+            return Liveness.ALIVE
+        facts = self._owners.incarnation(incarnation_id)
+        return Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+
+    def is_mine(self, incarnation_id: IncarnationId) -> bool:
+        """True when an incarnation is this process's life."""
+        return self._held is not None and self._held.incarnation.incarnation_id == incarnation_id
+
+    def release(self, owned: Owned) -> None:
+        """Give a session up that has no open run, no unstarted claim and no live operation."""
+        self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
+        self._done(owned.session_id)
+
+    def keep(self, owned: Owned) -> None:
+        """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""
+        self._done(owned.session_id)
+
+    def _done(self, session_id: SessionId) -> None:
+        with self._lock:
+            self._in_use.discard(session_id)
+
+    def leave(self, *, keep_lock_file: bool) -> None:
+        """End this life; idempotent. The lock goes last, so call this after everything else is closed."""
+        if self._held is not None:
+            self._held.leave(keep_lock_file=keep_lock_file)
+            self._held = None

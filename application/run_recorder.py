@@ -1,0 +1,178 @@
+"""Writes one run's facts: fills in identity, ids and time, and carries the owner's epoch. SPEC sections 5 and 7.
+
+Whoever drives an agent, our loop or another's, records through this and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from ..domain.canonical import decode_canonical
+from ..domain.commands import (
+    AnyCommand,
+    Append,
+    CommitOutcome,
+    EndRun,
+    OrdinaryFact,
+    PrepareTool,
+    RecordStep,
+    RefuseCall,
+    StepFact,
+)
+from ..domain.events.event import Json, RunEvent, Timestamp
+from ..domain.events.outside import BackgroundStarted
+from ..domain.events.run import RunEnded, RunStatus
+from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
+from ..domain.identifiers import EventId, ExecutionIdentity, IncarnationId, InvocationId, RunId, SessionId, TurnId
+from ..domain.reasons import FailureClass
+from ..domain.run.state import Run
+from ..domain.session.state import Session
+from ..ports.clock import Clock
+from ..ports.failpoints import Failpoint, Failpoints
+from ..ports.ids import Ids
+from .async_ledger import AsyncLedger
+from .ledger import Receipt
+from .ownership import Owned
+
+
+class Spine(TypedDict):
+    """The fields that every fact of a run has."""
+
+    event_id: EventId
+    session_id: SessionId
+    run_id: RunId
+    turn_id: TurnId
+    invocation_id: InvocationId
+    occurred_at: Timestamp
+
+
+class RunRecorder:
+    """The writing side of one open run.
+
+    Args:
+        ledger: executes the commands.
+        identity: of the run.
+        owned: the right to write its session.
+        begun: the receipt of its first commit.
+    """
+
+    def __init__(
+        self,
+        ledger: AsyncLedger,
+        clock: Clock,
+        ids: Ids,
+        failpoints: Failpoints,
+        identity: ExecutionIdentity,
+        owned: Owned,
+        begun: Receipt,
+    ) -> None:
+        self.identity = identity
+        self.owned = owned
+        self._ledger = ledger
+        self._clock = clock
+        self._ids = ids
+        self._failpoints = failpoints
+        self._events: dict[int, RunEvent] = {}
+        self._stored_calls: dict[str, bytes] = {}
+        self._remember(begun)
+
+    @property
+    def run_id(self) -> RunId:
+        """The run that is recorded."""
+        return self.identity.run_id
+
+    @property
+    def events(self) -> Sequence[RunEvent]:
+        """The facts of this run that are durable, in order."""
+        return [self._events[sequence] for sequence in sorted(self._events)]
+
+    def stored_arguments(self, call_id: str) -> dict[str, Json]:
+        """A call's arguments decoded from its stored bytes, so that what was hashed is what is used. SPEC section 6."""
+        fields = decode_canonical(self._stored_calls[call_id])
+        assert isinstance(fields, dict)
+        args = fields["args"]
+        assert isinstance(args, dict)
+        return args
+
+    def spine(self) -> Spine:
+        """Identity, a fresh event id and the present time, for a new fact."""
+        return Spine(
+            event_id=self._ids.fresh(EventId),
+            session_id=self.identity.session_id,
+            run_id=self.identity.run_id,
+            turn_id=self.identity.turn_id,
+            invocation_id=self.identity.invocation_id,
+            occurred_at=self._clock.now(),
+        )
+
+    def session(self) -> Session:
+        """The session's state as the ledger knows it."""
+        return self._ledger.ledger.session(self.identity.session_id)
+
+    def run(self) -> Run:
+        """The run's state as the ledger knows it."""
+        return self._ledger.ledger.run(self.identity.run_id)
+
+    async def append(self, *facts: OrdinaryFact) -> Receipt:
+        """Write ordinary facts."""
+        return await self._execute(Append(*self._guard, run_id=self.run_id, facts=facts))
+
+    async def record_step(self, facts: Sequence[StepFact]) -> Receipt:
+        """Write one completed model step."""
+        self._failpoints.hit(Failpoint.BEFORE_T1)
+        receipt = await self._execute(RecordStep(*self._guard, run_id=self.run_id, facts=tuple(facts)))
+        self._failpoints.hit(Failpoint.STEP_RECORDED)
+        return receipt
+
+    async def refuse(self, response: ToolResponded) -> Receipt:
+        """Answer a call before T1."""
+        return await self._execute(RefuseCall(*self._guard, run_id=self.run_id, response=response))
+
+    async def prepare(self, dispatch: ToolDispatched) -> Receipt:
+        """T1."""
+        receipt = await self._execute(PrepareTool(*self._guard, run_id=self.run_id, dispatch=dispatch))
+        self._failpoints.hit(Failpoint.T1_COMMITTED)
+        return receipt
+
+    async def outcome(self, response: ToolResponded, left_running: BackgroundStarted | None = None) -> Receipt:
+        """T2."""
+        self._failpoints.hit(Failpoint.EFFECT_DONE)
+        command = CommitOutcome(*self._guard, run_id=self.run_id, response=response, left_running=left_running)
+        receipt = await self._execute(command)
+        self._failpoints.hit(Failpoint.T2_COMMITTED)
+        return receipt
+
+    async def end(
+        self, status: RunStatus, failure: FailureClass | None = None, *, stopped_by: str | None = None
+    ) -> Receipt:
+        """Write the terminal event, with the closings that go before it."""
+        ended = RunEnded(
+            **self.spine(),
+            status=status,
+            failure_class=failure,
+            incarnation_id=self.owned.incarnation_id,
+            epoch=self.owned.epoch,
+        )
+        self._failpoints.hit(Failpoint.BEFORE_TERMINAL)
+        receipt = await self._execute(EndRun(*self._guard, run_id=self.run_id, ended=ended, stopped_by=stopped_by))
+        self._failpoints.hit(Failpoint.AFTER_TERMINAL)
+        return receipt
+
+    @property
+    def _guard(self) -> tuple[SessionId, IncarnationId, int]:
+        return (self.owned.session_id, self.owned.incarnation_id, self.owned.epoch)
+
+    async def _execute(self, command: AnyCommand) -> Receipt:
+        receipt = await self._ledger.execute(command)
+        self._remember(receipt)
+        return receipt
+
+    def _remember(self, receipt: Receipt) -> None:
+        for sealed in receipt.events:
+            if isinstance(sealed.event, RunEvent) and sealed.event.run_id == self.run_id:
+                self._events[sealed.sequence] = sealed.event
+                if isinstance(sealed.event, ToolCalled):
+                    self._stored_calls[sealed.event.call_id] = sealed.state
+                elif isinstance(sealed.event, ToolResponded):
+                    self._stored_calls.pop(sealed.event.call_id, None)

@@ -1,0 +1,149 @@
+"""Starts a new turn: the user's message, the history that it is given, and the right to call the provider. SPEC section 12."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..domain.commands import OpenRun
+from ..domain.errors import SafepointError
+from ..domain.events.model import HostMessage, UserMessage
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Context, RunOpened
+from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
+from ..domain.identifiers import EventId, ExecutionIdentity, InvocationId, RunId, TurnId
+from ..domain.replay.context import told_of
+from ..domain.replay.history import History
+from ..domain.replay.items import Item
+from ..domain.replay.origin import origin_of
+from ..ports.clock import Clock
+from ..ports.event_store import EventStore
+from ..ports.ids import Ids
+from .agent import Agent
+from .async_ledger import AsyncLedger
+from .ledger import Receipt
+from .lineage import read_context, read_prefix
+from .ownership import Owned
+from .start_proof import StartProof, proof_of
+
+
+class HistoryUnusable(SafepointError):
+    """No history can be made of earlier turns; a person may leave those runs out.
+
+    Attributes:
+        run_ids: of the runs that are in the way.
+    """
+
+    def __init__(self, run_ids: tuple[RunId, ...]) -> None:
+        super().__init__(f"the record of earlier runs cannot be shown to a model: {', '.join(run_ids)}")
+        self.run_ids = run_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that has its first commit.
+
+    Attributes:
+        history: what the provider is shown before the run's own items.
+        grants: decisions of a person that the first commit took over.
+    """
+
+    identity: ExecutionIdentity
+    owned: Owned
+    receipt: Receipt
+    proof: StartProof
+    history: tuple[Item, ...]
+    grants: tuple[GrantPosted, ...] = ()
+
+
+class StartTurn:
+    """Opens an ordinary run in a session that this process owns."""
+
+    def __init__(self, store: EventStore, ledger: AsyncLedger, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._clock = clock
+        self._ids = ids
+
+    async def __call__(
+        self, owned: Owned, agent: Agent, text: str, *, leave_out: frozenset[RunId] = frozenset()
+    ) -> Begun:
+        """Admit and open a run with its user message, in one commit.
+
+        Args:
+            owned: the right to write the session, which was repaired before.
+            agent: what the run is executed with.
+            text: the user's message, not empty.
+            leave_out: damaged runs whose turns the person wants left out of the history.
+
+        Raises:
+            HistoryUnusable: an earlier turn cannot be shown.
+            WriteRefused: the session is open, or has another owner.
+            StoreError: as the ledger says.
+        """
+        session = self._ledger.ledger.session(owned.session_id)
+        grants = session.grants
+        context, history = self._context(session.head.run_id if session.head else None, agent, leave_out)
+        identity = ExecutionIdentity(
+            owned.session_id, self._ids.fresh(RunId), self._ids.fresh(TurnId), self._ids.fresh(InvocationId)
+        )
+        receipt = await self._ledger.execute(self._command(owned, identity, agent, text, context))
+        proof = proof_of(receipt)
+        assert proof is not None  # the command has fresh ids, so this attempt wrote it
+        return Begun(identity, owned, receipt, proof, history, grants)
+
+    def _context(
+        self, head: RunId | None, agent: Agent, leave_out: frozenset[RunId]
+    ) -> tuple[Context | None, tuple[Item, ...]]:
+        if head is None:
+            return None, ()
+        with self._store.snapshot() as reader:
+            prefix = read_prefix(reader, head)
+            if prefix is None:
+                return None, ()
+            earlier = read_context(reader, prefix, leave_out)
+        if earlier.blocked:
+            raise HistoryUnusable(tuple(run_id for run_id, _ in earlier.blocked))
+        shown = History(origin_of(agent.profile()))
+        for segment in earlier.segments:
+            shown.add(segment)
+        context = Context(previous=prefix.ref, left_out=tuple(sorted(leave_out)), unsettled=earlier.unsettled)
+        return context, shown.replay().items
+
+    def _command(
+        self, owned: Owned, identity: ExecutionIdentity, agent: Agent, text: str, context: Context | None
+    ) -> OpenRun:
+        now = self._clock.now()
+        spine = {"session_id": identity.session_id, "occurred_at": now}
+        run = {"run_id": identity.run_id, "turn_id": identity.turn_id, "invocation_id": identity.invocation_id}
+        opened = RunOpened(
+            event_id=self._ids.fresh(EventId),
+            **spine,
+            **run,
+            cwd=str(agent.workspace),
+            workspace_identity=agent.workspace_identity,
+            profile=agent.profile(),
+            protocol=TOOL_BOUNDARY_PROTOCOL,
+            incarnation_id=owned.incarnation_id,
+            epoch=owned.epoch,
+            context=context,
+        )
+        told = () if context is None else told_of(context, 0)
+        return OpenRun(
+            owned.session_id,
+            owned.incarnation_id,
+            owned.epoch,
+            opened=opened,
+            message=UserMessage(event_id=self._ids.fresh(EventId), **spine, **run, text=text),
+            admitted=RunAdmitted(event_id=self._ids.fresh(EventId), **spine, **run, kind=RunKind.TURN),
+            session_opened=SessionOpened(event_id=self._ids.fresh(EventId), **spine),
+            host_messages=tuple(
+                HostMessage(
+                    event_id=self._ids.fresh(EventId),
+                    **spine,
+                    **run,
+                    sentence_id=one.sentence_id,
+                    parameters=one.parameters,
+                    text=one.text,
+                )
+                for one in told
+            ),
+        )

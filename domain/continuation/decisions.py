@@ -1,0 +1,128 @@
+"""The claim, the start, and the repair of a claim: who may continue a boundary. SPEC sections 7 and 14."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..boundary import boundary_digest
+from ..commands import ClaimContinuation, RepairContinuation, StartContinuation
+from ..decision import Decision, Refusal
+from ..events.run import ContinuationStarted, RunClaimed, RunStatus, StartKind
+from ..events.session import RunKind
+from ..identifiers import RunId
+from ..operation.state import Phase, operations_of
+from ..reasons import WriteRefusal
+from ..run.state import Run
+from ..session.decisions import take_inbox
+from ..session.state import Session
+from .state import Progress, continuation_of
+
+
+@dataclass(frozen=True, slots=True)
+class AncestorHead:
+    """What stands at an ancestor's high-water, and which run its claim right after it admits."""
+
+    run_id: RunId
+    digest: str | None
+    claimed_by: RunId | None
+
+
+def claim(
+    session: Session, source: Run, source_digest: str, ancestors: Sequence[AncestorHead], command: ClaimContinuation
+) -> Decision:
+    """Seal the source at exactly the plan's boundary and admit the target; heads and digests only, never a scan.
+
+    Args:
+        session: the session's state.
+        source: the state of the run to continue.
+        source_digest: digest of the source's newest event.
+        ancestors: what stands at each older segment's high-water, in the claim's order.
+        command: the claim.
+    """
+    claimed = command.claimed
+    if source.claimed is not None:
+        return Refusal(WriteRefusal.RUN_CLAIMED, f"run {source.claimed.target.run_id} continues it already")
+    if session.head is None or session.head.run_id != command.run_id or command.run_id in session.abandoned:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it is not the session's head run")
+    if source.ended is None or source.ended.status is RunStatus.COMPLETED:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "only a run that ended failed or cancelled is continued")
+    boundary = claimed.segments[-1]
+    if (boundary.run_id, boundary.high_water, boundary.digest) != (command.run_id, source.sequence, source_digest):
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the source has moved on since the plan was made")
+    if boundary_digest(claimed.segments) != claimed.boundary_digest:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the boundary digest is not of these segments")
+    if refusal := _lineage(claimed, ancestors):
+        return refusal
+    if unsettled := next(
+        (o for o in operations_of(source) if o.phase in (Phase.CALLED, Phase.DISPATCHED, Phase.PARKED)), None
+    ):
+        return Refusal(WriteRefusal.OPERATION_OPEN, f"call {unsettled.call_id} ({unsettled.tool_name}) is not settled")
+    if not _admits(command, claimed):
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the admission is not of the claim's target")
+    return (claimed, command.admitted)
+
+
+def _lineage(claimed: RunClaimed, ancestors: Sequence[AncestorHead]) -> Refusal | None:
+    older = claimed.segments[:-1]
+    if len(older) != len(ancestors):
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "an ancestor could not be found")
+    for segment, following, head in zip(older, claimed.segments[1:], ancestors, strict=True):
+        if (head.run_id, head.digest, head.claimed_by) != (segment.run_id, segment.digest, following.run_id):
+            return Refusal(
+                WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"ancestor {segment.run_id} is not what the plan saw"
+            )
+    return None
+
+
+def _admits(command: ClaimContinuation, claimed: RunClaimed) -> bool:
+    admitted, target = command.admitted, claimed.target
+    ids = (admitted.run_id, admitted.turn_id, admitted.invocation_id)
+    return (
+        ids == (target.run_id, target.turn_id, target.invocation_id)
+        and admitted.kind is RunKind.CONTINUATION
+        and admitted.claim_id == claimed.claim_id
+    )
+
+
+def start(session: Session, source: Run, target: Run, command: StartContinuation) -> Decision:
+    """The target's first commit: the claim names it, it is empty, and its header is the one frozen in the claim."""
+    if refusal := _startable(session, source, target, command.started, StartKind.RUNTIME_ADMISSION):
+        return refusal
+    taken, messages = take_inbox(session, command.started)
+    return (*taken, command.started, *command.host_messages, *messages)
+
+
+def repair(session: Session, source: Run, target: Run, command: RepairContinuation) -> Decision:
+    """Close an unstarted claim: start and end in one commit; takes no notice and no grant. SPEC section 14."""
+    if refusal := _startable(session, source, target, command.started, StartKind.CLAIM_REPAIR):
+        return refusal
+    if command.ended.run_id != command.started.run_id or command.ended.status is RunStatus.COMPLETED:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "a repaired claim ends failed or cancelled")
+    return (command.started, command.ended)
+
+
+def _startable(
+    session: Session, source: Run, target: Run, started: ContinuationStarted, kind: StartKind
+) -> Refusal | None:
+    progress = continuation_of(source, target).progress
+    claimed = source.claimed
+    if claimed is None:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the source is not claimed")
+    if progress is not Progress.CLAIMED or target.opening is not None:
+        return Refusal(WriteRefusal.RUN_SEALED, f"run {started.run_id} was started before")
+    if session.head is None or session.head.run_id != started.run_id:
+        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it is not the session's head run")
+    frozen = claimed.target
+    same = (
+        started.kind is kind
+        and started.claim_id == claimed.claim_id
+        and (started.run_id, started.turn_id, started.invocation_id)
+        == (frozen.run_id, frozen.turn_id, frozen.invocation_id)
+        and (started.cwd, started.workspace_identity, started.profile, started.protocol)
+        == (frozen.cwd, frozen.workspace_identity, frozen.profile, frozen.protocol)
+        and started.source == claimed.segments[-1]
+        and (started.boundary_digest, started.replay_digest, started.projection_version)
+        == (claimed.boundary_digest, claimed.replay_digest, claimed.projection_version)
+    )
+    return None if same else Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the start is not what the claim froze")

@@ -1,0 +1,140 @@
+"""The operation aggregate: one tool call and its side effect, replayed from its run's stream. SPEC section 3.
+
+It has no stream and no copy of its own: it is what the scanner's record and the run's call and dispatch facts amount to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .. import canonical
+from ..events.event import Json
+from ..events.session import WatchStatus
+from ..events.tool import Disposition, Effect, RecoveryMode, ToolCalled, ToolDispatched, ToolRedeliveryStarted
+from ..identifiers import OperationId, ToolCallId
+from ..recovery.facts import Attested, Decided
+from ..recovery.operation_record import OperationRecord
+from ..run.state import Run
+
+
+class Phase(StrEnum):
+    """Where the state machine called → dispatched → settled | parked stands."""
+
+    CALLED = "called"
+    DISPATCHED = "dispatched"
+    SETTLED = "settled"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One tool call: what was asked, what was promised at T1, and how it stands."""
+
+    record: OperationRecord
+    called: ToolCalled | None
+    deliveries: tuple[ToolDispatched | ToolRedeliveryStarted, ...]
+
+    @property
+    def call_id(self) -> ToolCallId:
+        """The call's id within its invocation."""
+        return ToolCallId(self.record.call_id)
+
+    @property
+    def tool_name(self) -> str:
+        """The tool that the model asked for."""
+        return self.record.tool_name
+
+    @property
+    def dispatch(self) -> ToolDispatched | None:
+        """T1, None while the call was not dispatched."""
+        first = self.deliveries[0] if self.deliveries else None
+        return first if isinstance(first, ToolDispatched) else None
+
+    @property
+    def operation_id(self) -> OperationId | None:
+        """The side-effect attempt, None before T1."""
+        return None if self.dispatch is None else self.dispatch.operation_id
+
+    @property
+    def args_hash(self) -> str | None:
+        """Recomputed from the call, None when its arguments were no strict JSON."""
+        return None if self.record.call is None else self.record.call.args_hash
+
+    @property
+    def args(self) -> Json:
+        """The arguments as they are stored."""
+        return None if self.called is None else self.called.args
+
+    @property
+    def arguments_only_hash(self) -> str:
+        """Hash of the arguments without the tool's name, which finds a renamed tool's repeat (F9)."""
+        return canonical.sha256_hex(canonical.encode(self.args))
+
+    @property
+    def mode(self) -> RecoveryMode | None:
+        """The recovery mode that T1 recorded."""
+        return None if self.dispatch is None else self.dispatch.contract.mode
+
+    @property
+    def phase(self) -> Phase:
+        """What the facts amount to."""
+        record = self.record
+        if record.response is not None:
+            return Phase.SETTLED
+        if record.dispatch is None:
+            return Phase.CALLED
+        return Phase.PARKED if self._parked else Phase.DISPATCHED
+
+    @property
+    def _parked(self) -> bool:
+        recovery = self.record.recovery or []
+        return any(isinstance(fact, Decided) and fact.disposition == Disposition.PARKED for _, fact in recovery)
+
+    @property
+    def attested(self) -> bool:
+        """True when a person's statement settled it."""
+        return any(isinstance(fact, Attested) for _, fact in self.record.recovery or [])
+
+    @property
+    def uncertainty(self) -> WatchStatus | None:
+        """Why a repeat of its effect must not go unnoticed, None when the outcome is certain. F9."""
+        match self.phase:
+            case Phase.DISPATCHED:
+                return WatchStatus.INDETERMINATE
+            case Phase.PARKED:
+                return WatchStatus.PARKED
+            case Phase.SETTLED:
+                response = self.record.response
+                unknown = response is not None and response.effect == Effect.UNKNOWN and not self.attested
+                return WatchStatus.UNKNOWN if unknown else None
+            case Phase.CALLED:
+                return None
+
+
+def operations_of(run: Run) -> Iterator[Operation]:
+    """All tool calls of a run, in order of first appearance."""
+    return (_operation(run, record) for record in run.tools.operations())
+
+
+def unanswered_of(run: Run) -> Iterator[Operation]:
+    """The calls without a response, in order; costs what is unanswered, not what was ever called."""
+    return (_operation(run, record) for record in run.tools.unanswered())
+
+
+def operation_of_call(run: Run, call_id: str) -> Operation | None:
+    """The call with this id, None when it was never recorded."""
+    record = run.tools.call(call_id)
+    return None if record is None else _operation(run, record)
+
+
+def operation_by_id(run: Run, operation_id: str) -> Operation | None:
+    """The operation that a dispatch bound to this id, None when there is none."""
+    record = run.tools.operation(operation_id)
+    return None if record is None else _operation(run, record)
+
+
+def _operation(run: Run, record: OperationRecord) -> Operation:
+    deliveries = () if record.operation_id is None else run.deliveries.get(record.operation_id) or ()
+    return Operation(record, run.calls.get(record.call_id), deliveries)

@@ -1,0 +1,71 @@
+"""The session aggregate: which run is its head, and the inbox for later runs. SPEC section 3.
+
+Small, and loaded whole. It does not know whether its head has ended: that is the run's own fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..events.event import SessionEvent
+from ..events.session import (
+    EffectCleared,
+    EffectWatched,
+    GrantPosted,
+    GrantsTaken,
+    NoticePosted,
+    NoticesTaken,
+    RunAbandoned,
+    RunAdmitted,
+    SessionOpened,
+)
+from ..identifiers import OperationId, RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the facts of a session amount to.
+
+    `previous` is the run that was the head before: of a continuation, its source.
+    """
+
+    opened: SessionOpened | None = None
+    head: RunAdmitted | None = None
+    previous: RunAdmitted | None = None
+    notices: tuple[NoticePosted, ...] = ()
+    grants: tuple[GrantPosted, ...] = ()
+    watched: Mapping[OperationId, EffectWatched] = field(default_factory=dict)
+    abandoned: frozenset[RunId] = frozenset()
+
+
+def evolve(session: Session, event: SessionEvent) -> Session:
+    """Fold one fact in; never refuses. SPEC section 3."""
+    match event:
+        case SessionOpened():
+            return replace(session, opened=event)
+        case RunAdmitted():
+            return replace(session, head=event, previous=session.head)
+        case NoticePosted():
+            return replace(session, notices=(*session.notices, event))
+        case NoticesTaken():
+            taken = frozenset(event.notice_ids)
+            return replace(session, notices=tuple(n for n in session.notices if n.notice_id not in taken))
+        case GrantPosted():
+            return replace(session, grants=(*session.grants, event))
+        case GrantsTaken():
+            used = frozenset(event.grant_ids)
+            return replace(session, grants=tuple(g for g in session.grants if g.grant_id not in used))
+        case EffectWatched():
+            return replace(session, watched={**session.watched, event.operation_id: event})
+        case EffectCleared():
+            left = {key: value for key, value in session.watched.items() if key != event.operation_id}
+            return replace(session, watched=left)
+        case RunAbandoned():
+            return replace(session, abandoned=session.abandoned | {event.run_id})
+        case _:
+            # SessionEvent is open to subclassing for the checker; the catalogue holds exactly the cases above.
+            raise AssertionError(f"no rule for {event.topic}")
+
+
+__all__ = ["Session", "evolve"]
