@@ -181,6 +181,7 @@ class ReplayBlock(StrEnum):
     TOOL_RECOVERY_CORRUPTION = "tool_recovery_corruption"
     TOOL_RECOVERY_UNSETTLED = "tool_recovery_unsettled"
     PROVIDER_REPLAY_NON_SUFFIX_GAP = "provider_replay_non_suffix_gap"
+    PROVIDER_REPLAY_UNSUPPORTED = "provider_replay_unsupported"
 
 
 Code: TypeAlias = (
