@@ -26,4 +26,5 @@ class AsyncLedger:
     async def execute(self, command: AnyCommand) -> Receipt:
         """As `Ledger.execute`. Waiting for the writer is shielded: a caller that is cancelled still learns what was written."""
         with anyio.CancelScope(shield=True):
-            return await to_thread.run_sync(self.ledger.execute, command, limiter=self._limiter)
+            receipt = await to_thread.run_sync(self.ledger.execute, command, limiter=self._limiter)
+        return receipt

@@ -222,4 +222,5 @@ class _Thread:
 
 async def _shielded(work: Callable[[], ResultT]) -> ResultT:
     with anyio.CancelScope(shield=True):
-        return await to_thread.run_sync(work)
+        result = await to_thread.run_sync(work)
+    return result

@@ -69,15 +69,14 @@ def _fact(
 
 def _call(block: CallBlock, step_id: StepId, recorder: RunRecorder, call_id: ToolCallId) -> ToolCalled:
     parsed = parse_arguments(block.arguments_text)
-    strict = not isinstance(parsed, NotStrictJson)
     return ToolCalled(
         **recorder.spine(),
         step_id=step_id,
         call_id=call_id,
         provider_call_id=block.provider_call_id,
         tool_name=block.tool_name,
-        args=parsed.args if strict else None,
-        args_text=None if strict else parsed.text,
+        args=None if isinstance(parsed, NotStrictJson) else parsed.args,
+        args_text=parsed.text if isinstance(parsed, NotStrictJson) else None,
         provider_options=block.provider_options,
     )
 

@@ -91,5 +91,5 @@ class ModelSteps:
         return finished
 
     def _wait(self, attempt: int, asked_seconds: float | None) -> float:
-        own = self._retries.first_wait_seconds * 2 ** (attempt - 1)
+        own = self._retries.first_wait_seconds * float(2 ** (attempt - 1))
         return min(max(own, asked_seconds or 0.0), self._retries.wait_seconds_max)

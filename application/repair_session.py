@@ -11,15 +11,14 @@ from enum import StrEnum
 from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, WriteRefused
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
-from ..domain.identifiers import EventId, RunId, SessionId
+from ..domain.identifiers import ExecutionIdentity, RunId, SessionId
 from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.session.state import Session
-from ..ports.clock import Clock
-from ..ports.ids import Ids
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .ledger import Ledger
 from .ownership import Owned
+from .spines import Spines
 
 
 class RepairKind(StrEnum):
@@ -46,10 +45,9 @@ class Repaired:
 class RepairSession:
     """Closes the head run of one session, under ownership."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, sink: LifecycleSink) -> None:
+    def __init__(self, ledger: Ledger, spines: Spines, sink: LifecycleSink) -> None:
         self._ledger = ledger
-        self._clock = clock
-        self._ids = ids
+        self._spines = spines
         self._sink = sink
 
     def __call__(self, owned: Owned, *, cancelled_by: str | None = None) -> Repaired:
@@ -105,7 +103,7 @@ class RepairSession:
             return Repaired(
                 owned.session_id, RepairKind.QUARANTINED, target, code=ParkReason.SOURCE_RUN_UNREADABLE, detail=detail
             )
-        started = self._started(owned, source.claimed)
+        started = started_from(source.claimed, StartKind.CLAIM_REPAIR, owned, self._spines)
         status = RunStatus.FAILED if cancelled_by is None else RunStatus.CANCELLED
         failure = FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH if cancelled_by is None else None
         ended = self._ended(owned, started, status, failure)
@@ -124,12 +122,7 @@ class RepairSession:
         self, owned: Owned, run: RunOpened | ContinuationStarted, status: RunStatus, failure: FailureClass | None
     ) -> RunEnded:
         return RunEnded(
-            event_id=self._ids.fresh(EventId),
-            session_id=run.session_id,
-            run_id=run.run_id,
-            turn_id=run.turn_id,
-            invocation_id=run.invocation_id,
-            occurred_at=self._clock.now(),
+            **self._spines.run(run.identity),
             status=status,
             failure_class=failure,
             recovered=True,
@@ -137,22 +130,13 @@ class RepairSession:
             epoch=owned.epoch,
         )
 
-    def _started(self, owned: Owned, claimed: RunClaimed) -> ContinuationStarted:
-        return started_from(claimed, StartKind.CLAIM_REPAIR, owned, self._ids.fresh(EventId), self._clock.now())
 
-
-def started_from(
-    claimed: RunClaimed, kind: StartKind, owned: Owned, event_id: EventId, now: str
-) -> ContinuationStarted:
+def started_from(claimed: RunClaimed, kind: StartKind, owned: Owned, spines: Spines) -> ContinuationStarted:
     """The first event of a claim's target: exactly the header that the claim froze."""
     target = claimed.target
+    identity = ExecutionIdentity(claimed.session_id, target.run_id, target.turn_id, target.invocation_id)
     return ContinuationStarted(
-        event_id=event_id,
-        session_id=claimed.session_id,
-        run_id=target.run_id,
-        turn_id=target.turn_id,
-        invocation_id=target.invocation_id,
-        occurred_at=now,
+        **spines.run(identity),
         claim_id=claimed.claim_id,
         boundary_digest=claimed.boundary_digest,
         source=claimed.segments[-1],

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..ports.background_work import BackgroundWork
-from ..ports.clock import Clock
 from ..ports.failpoints import Failpoints
 from ..ports.ids import Ids
 from ..ports.model_step import TextDelta, ThinkingDelta
@@ -19,6 +18,7 @@ from .model_steps import ModelSteps, RetryPolicy
 from .over import LiveOperations
 from .preflight import LoopLimits, Preflight
 from .run_recorder import RunRecorder
+from .spines import Spines
 from .start_turn import Begun
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
@@ -42,8 +42,8 @@ class RunLimits:
     """Bounds on one run."""
 
     steps_max: int = STEPS_MAX
-    loops: LoopLimits = LoopLimits()
-    retries: RetryPolicy = RetryPolicy()
+    loops: LoopLimits = field(default_factory=LoopLimits)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 class RunAgent:
@@ -52,7 +52,7 @@ class RunAgent:
     def __init__(
         self,
         ledger: AsyncLedger,
-        clock: Clock,
+        spines: Spines,
         ids: Ids,
         failpoints: Failpoints,
         supervisor: Supervisor,
@@ -61,7 +61,7 @@ class RunAgent:
         limits: RunLimits = RunLimits(),
     ) -> None:
         self._ledger = ledger
-        self._clock = clock
+        self._spines = spines
         self._ids = ids
         self._failpoints = failpoints
         self._supervisor = supervisor
@@ -71,9 +71,7 @@ class RunAgent:
 
     def recorder(self, begun: Begun) -> RunRecorder:
         """The writing side of a run that has its first commit."""
-        return RunRecorder(
-            self._ledger, self._clock, self._ids, self._failpoints, begun.identity, begun.owned, begun.receipt
-        )
+        return RunRecorder(self._ledger, self._spines, self._failpoints, begun.identity, begun.owned, begun.receipt)
 
     async def __call__(
         self, begun: Begun, recorder: RunRecorder, agent: Agent, screen: Screen, stopping: Stopping

@@ -6,7 +6,6 @@ Whoever drives an agent, our loop or another's, records through this and nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from ..domain.canonical import decode_canonical
 from ..domain.commands import (
@@ -20,31 +19,19 @@ from ..domain.commands import (
     RefuseCall,
     StepFact,
 )
-from ..domain.events.event import Json, RunEvent, Timestamp
+from ..domain.events.event import Json, RunEvent
 from ..domain.events.outside import BackgroundStarted
 from ..domain.events.run import RunEnded, RunStatus
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
-from ..domain.identifiers import EventId, ExecutionIdentity, IncarnationId, InvocationId, RunId, SessionId, TurnId
+from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
 from ..domain.reasons import FailureClass
 from ..domain.run.state import Run
 from ..domain.session.state import Session
-from ..ports.clock import Clock
 from ..ports.failpoints import Failpoint, Failpoints
-from ..ports.ids import Ids
 from .async_ledger import AsyncLedger
 from .ledger import Receipt
 from .ownership import Owned
-
-
-class Spine(TypedDict):
-    """The fields that every fact of a run has."""
-
-    event_id: EventId
-    session_id: SessionId
-    run_id: RunId
-    turn_id: TurnId
-    invocation_id: InvocationId
-    occurred_at: Timestamp
+from .spines import RunSpine, Spines
 
 
 class RunRecorder:
@@ -60,8 +47,7 @@ class RunRecorder:
     def __init__(
         self,
         ledger: AsyncLedger,
-        clock: Clock,
-        ids: Ids,
+        spines: Spines,
         failpoints: Failpoints,
         identity: ExecutionIdentity,
         owned: Owned,
@@ -70,8 +56,7 @@ class RunRecorder:
         self.identity = identity
         self.owned = owned
         self._ledger = ledger
-        self._clock = clock
-        self._ids = ids
+        self._spines = spines
         self._failpoints = failpoints
         self._events: dict[int, RunEvent] = {}
         self._stored_calls: dict[str, bytes] = {}
@@ -95,16 +80,9 @@ class RunRecorder:
         assert isinstance(args, dict)
         return args
 
-    def spine(self) -> Spine:
+    def spine(self) -> RunSpine:
         """Identity, a fresh event id and the present time, for a new fact."""
-        return Spine(
-            event_id=self._ids.fresh(EventId),
-            session_id=self.identity.session_id,
-            run_id=self.identity.run_id,
-            turn_id=self.identity.turn_id,
-            invocation_id=self.identity.invocation_id,
-            occurred_at=self._clock.now(),
-        )
+        return self._spines.run(self.identity)
 
     def session(self) -> Session:
         """The session's state as the ledger knows it."""

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from ..domain.commands import OpenRun
 from ..domain.errors import SafepointError
 from ..domain.events.model import HostMessage, UserMessage
-from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Context, RunOpened
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Context, Protocol, RunOpened
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
-from ..domain.identifiers import EventId, ExecutionIdentity, InvocationId, RunId, TurnId
+from ..domain.identifiers import ExecutionIdentity, RunId
 from ..domain.replay.context import told_of
 from ..domain.replay.history import History
 from ..domain.replay.items import Item
 from ..domain.replay.origin import origin_of
-from ..ports.clock import Clock
 from ..ports.event_store import EventStore
-from ..ports.ids import Ids
 from .agent import Agent
 from .async_ledger import AsyncLedger
 from .ledger import Receipt
 from .lineage import read_context, read_prefix
 from .ownership import Owned
+from .spines import Spines
 from .start_proof import StartProof, proof_of
 
 
@@ -57,11 +56,18 @@ class Begun:
 class StartTurn:
     """Opens an ordinary run in a session that this process owns."""
 
-    def __init__(self, store: EventStore, ledger: AsyncLedger, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        ledger: AsyncLedger,
+        spines: Spines,
+        protocol: Protocol | None = TOOL_BOUNDARY_PROTOCOL,
+    ) -> None:
+        """Args: protocol: declared by every run; None where the store is not the durable T1/T2 sink (SPEC section 5)."""
         self._store = store
         self._ledger = ledger
-        self._clock = clock
-        self._ids = ids
+        self._spines = spines
+        self._protocol = protocol
 
     async def __call__(
         self, owned: Owned, agent: Agent, text: str, *, leave_out: frozenset[RunId] = frozenset()
@@ -82,9 +88,7 @@ class StartTurn:
         session = self._ledger.ledger.session(owned.session_id)
         grants = session.grants
         context, history = self._context(session.head.run_id if session.head else None, agent, leave_out)
-        identity = ExecutionIdentity(
-            owned.session_id, self._ids.fresh(RunId), self._ids.fresh(TurnId), self._ids.fresh(InvocationId)
-        )
+        identity = self._spines.identity(owned.session_id)
         receipt = await self._ledger.execute(self._command(owned, identity, agent, text, context))
         proof = proof_of(receipt)
         assert proof is not None  # the command has fresh ids, so this attempt wrote it
@@ -111,20 +115,22 @@ class StartTurn:
     def _command(
         self, owned: Owned, identity: ExecutionIdentity, agent: Agent, text: str, context: Context | None
     ) -> OpenRun:
-        now = self._clock.now()
-        spine = {"session_id": identity.session_id, "occurred_at": now}
-        run = {"run_id": identity.run_id, "turn_id": identity.turn_id, "invocation_id": identity.invocation_id}
         opened = RunOpened(
-            event_id=self._ids.fresh(EventId),
-            **spine,
-            **run,
+            **self._spines.run(identity),
             cwd=str(agent.workspace),
             workspace_identity=agent.workspace_identity,
             profile=agent.profile(),
-            protocol=TOOL_BOUNDARY_PROTOCOL,
+            protocol=self._protocol,
             incarnation_id=owned.incarnation_id,
             epoch=owned.epoch,
             context=context,
+        )
+        admitted = RunAdmitted(
+            **self._spines.session(identity.session_id),
+            run_id=identity.run_id,
+            turn_id=identity.turn_id,
+            invocation_id=identity.invocation_id,
+            kind=RunKind.TURN,
         )
         told = () if context is None else told_of(context, 0)
         return OpenRun(
@@ -132,14 +138,12 @@ class StartTurn:
             owned.incarnation_id,
             owned.epoch,
             opened=opened,
-            message=UserMessage(event_id=self._ids.fresh(EventId), **spine, **run, text=text),
-            admitted=RunAdmitted(event_id=self._ids.fresh(EventId), **spine, **run, kind=RunKind.TURN),
-            session_opened=SessionOpened(event_id=self._ids.fresh(EventId), **spine),
+            message=UserMessage(**self._spines.run(identity), text=text),
+            admitted=admitted,
+            session_opened=SessionOpened(**self._spines.session(identity.session_id)),
             host_messages=tuple(
                 HostMessage(
-                    event_id=self._ids.fresh(EventId),
-                    **spine,
-                    **run,
+                    **self._spines.run(identity),
                     sentence_id=one.sentence_id,
                     parameters=one.parameters,
                     text=one.text,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .. import canonical
 from ..events.event import Json
 from ..events.session import WatchStatus
 from ..events.tool import Disposition, Effect, RecoveryMode, ToolCalled, ToolDispatched, ToolRedeliveryStarted
@@ -68,9 +67,9 @@ class Operation:
         return None if self.called is None else self.called.args
 
     @property
-    def arguments_only_hash(self) -> str:
-        """Hash of the arguments without the tool's name, which finds a renamed tool's repeat (F9)."""
-        return canonical.sha256_hex(canonical.encode(self.args))
+    def idempotency_key(self) -> str | None:
+        """The key that T1 recorded, where its contract has one."""
+        return None if self.dispatch is None else self.dispatch.idempotency_key
 
     @property
     def mode(self) -> RecoveryMode | None:

@@ -14,6 +14,7 @@ from ..events.run import RunEnded, RunStatus
 from ..events.session import EffectWatched
 from ..events.tool import Effect, RecoveryMode, ToolCalled, ToolResponded
 from ..identifiers import EventId, derive_id
+from ..operation.repeat_guard import arguments_only_hash
 from ..operation.state import Operation, Phase, operation_of_call, operations_of
 from ..reasons import ResponseCode, WriteRefusal
 from ..sentences import SentenceId, render
@@ -159,24 +160,24 @@ def _permission_closings(run: Run, ended: RunEnded) -> tuple[PermissionClosed, .
 def _watched(session: Session, operations: tuple[Operation, ...], ended: RunEnded) -> tuple[EffectWatched, ...]:
     return tuple(
         EffectWatched(
-            event_id=EventId(derive_id(ended.event_id, "watch", operation.operation_id)),
+            event_id=EventId(derive_id(ended.event_id, "watch", dispatch.operation_id)),
             session_id=ended.session_id,
             occurred_at=ended.occurred_at,
-            operation_id=operation.operation_id,
+            operation_id=dispatch.operation_id,
             run_id=ended.run_id,
-            tool_name=operation.tool_name,
-            args_hash=operation.args_hash,
-            arguments_only_hash=operation.arguments_only_hash,
-            has_arguments=operation.has_arguments,
-            mode=operation.mode,
+            tool_name=dispatch.tool_name,
+            args_hash=dispatch.args_hash,
+            arguments_only_hash=arguments_only_hash(operation.args),
+            has_arguments=bool(operation.args),
+            mode=dispatch.contract.mode,
             status=status,
-            idempotency_key=operation.idempotency_key,
+            idempotency_key=dispatch.idempotency_key,
         )
         for operation in operations
-        if operation.operation_id is not None
-        and operation.mode is not RecoveryMode.REPLAY_SAFE
-        and operation.operation_id not in session.watched
+        if (dispatch := operation.dispatch) is not None
         and (status := operation.uncertainty) is not None
+        and dispatch.contract.mode is not RecoveryMode.REPLAY_SAFE
+        and dispatch.operation_id not in session.watched
     )
 
 

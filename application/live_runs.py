@@ -1,0 +1,67 @@
+"""The runs that this process is driving, so that a person can stop one from elsewhere. SPEC section 7, "People from elsewhere"."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from anyio import from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+from ..domain.events.run import CancelRequested
+from ..domain.identifiers import RunId, SessionId
+from .run_recorder import RunRecorder
+from .stopping import Stopping
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """One run that is being driven, on the event loop of `token`."""
+
+    recorder: RunRecorder
+    stopping: Stopping
+    token: EventLoopToken
+
+    async def cancel(self, by: str) -> None:
+        """Record that a person stops the run, then tell its live work; nothing is dispatched after the record. Idempotent."""
+        if self.stopping.is_set():
+            return
+        await self.recorder.append(CancelRequested(**self.recorder.spine(), by=by))
+        self.stopping.request(by)
+
+    def cancel_from_thread(self, by: str) -> None:
+        """As `cancel`, from a thread that is no event loop's."""
+        from_thread.run(self.cancel, by, token=self.token)
+
+
+class LiveRuns:
+    """Finds live runs by their session. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[SessionId, LiveRun] = {}
+
+    @contextmanager
+    def driving(self, recorder: RunRecorder, stopping: Stopping) -> Iterator[LiveRun]:
+        """Hold a run here while it is driven; called on its event loop."""
+        session_id = recorder.identity.session_id
+        run = LiveRun(recorder, stopping, current_token())
+        with self._lock:
+            self._runs[session_id] = run
+        try:
+            yield run
+        finally:
+            with self._lock:
+                self._runs.pop(session_id, None)
+
+    def get(self, session_id: SessionId) -> LiveRun | None:
+        """The live run of a session, None when this process drives none."""
+        with self._lock:
+            return self._runs.get(session_id)
+
+    def run_ids(self) -> tuple[RunId, ...]:
+        """All runs that are driven now."""
+        with self._lock:
+            return tuple(run.recorder.run_id for run in self._runs.values())

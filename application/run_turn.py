@@ -1,0 +1,86 @@
+"""The use case of a new turn: own the session, repair what a dead owner left, open the run, drive it. SPEC sections 11 and 12."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from ..domain.errors import SafepointError
+from ..domain.identifiers import RunId, SessionId
+from .agent import Agent
+from .agent_loop import RunOutcome
+from .drive_run import DriveRun
+from .live_runs import LiveRun
+from .ownership import SessionOwnership
+from .repair_session import Repaired, RepairKind, RepairSession
+from .run_agent import Screen
+from .start_turn import StartTurn
+
+
+class SessionQuarantined(SafepointError):
+    """The session's head run is damaged: nothing goes on in it until a person abandons that run.
+
+    Attributes:
+        repaired: what repair found.
+    """
+
+    def __init__(self, repaired: Repaired) -> None:
+        super().__init__(f"session {repaired.session_id} is quarantined: {repaired.detail}")
+        self.repaired = repaired
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What became of a turn; `repaired` is what was closed before it began."""
+
+    session_id: SessionId
+    run_id: RunId
+    outcome: RunOutcome
+    repaired: Repaired
+
+
+class RunTurn:
+    """Runs one user message to its end."""
+
+    def __init__(self, ownership: SessionOwnership, repair: RepairSession, start: StartTurn, drive: DriveRun) -> None:
+        self._ownership = ownership
+        self._repair = repair
+        self._start = start
+        self._drive = drive
+
+    async def __call__(
+        self,
+        session_id: SessionId,
+        text: str,
+        agent: Agent,
+        screen: Screen,
+        started: Callable[[LiveRun], None] = lambda run: None,
+        *,
+        leave_out: frozenset[RunId] = frozenset(),
+    ) -> TurnResult:
+        """Run a turn.
+
+        Args:
+            session_id: an existing session, or the id of a new one.
+            text: the user's message, not empty.
+            started: told how to stop the run.
+            leave_out: damaged runs whose turns the person wants left out of the history.
+
+        Raises:
+            SessionBusy: another process owns the session.
+            SessionQuarantined: its head run is damaged.
+            HistoryUnusable, StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
+        """
+        owned = await to_thread.run_sync(self._ownership.own, session_id)
+        try:
+            repaired = await to_thread.run_sync(self._repair, owned)
+            if repaired.kind is RepairKind.QUARANTINED:
+                raise SessionQuarantined(repaired)
+            begun = await self._start(owned, agent, text, leave_out=leave_out)
+        except BaseException:
+            self._ownership.release(owned)
+            raise
+        outcome = await self._drive(begun, agent, screen, started)
+        return TurnResult(session_id, begun.identity.run_id, outcome, repaired)
