@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from anyio import to_thread
 
-from ..domain.errors import SafepointError
+from ..domain.errors import SafepointError, StoreError
 from ..domain.identifiers import RunId, SessionId
 from .agent import Agent
 from .agent_loop import RunOutcome
@@ -79,6 +79,9 @@ class RunTurn:
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
             begun = await self._start(owned, agent, text, leave_out=leave_out)
+        except StoreError:
+            self._ownership.keep(owned)  # whether the run was opened is not known
+            raise
         except BaseException:
             self._ownership.release(owned)
             raise

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..domain.commands import AnyCommand, ClaimContinuation
+from ..domain.commands import AbandonRun, AnyCommand, ClaimContinuation, OpenRun
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.events.event import Event, RunEvent, SessionEvent
 from ..domain.events.run import PrefixRef, RunClaimed
@@ -138,9 +138,10 @@ class Heads:
     def world(self, command: AnyCommand, read: Read) -> World:
         """The states that a command is decided on, loaded where they are not known."""
         session = self._head(session_stream(command.session_id), read).session()
-        run = self._head(run_stream(run_of(command)), read)
+        # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
+        run = empty("run:") if isinstance(command, AbandonRun) else self._head(run_stream(run_of(command)), read)
         head_run: Run | None = None
-        if session.head is not None:
+        if isinstance(command, OpenRun) and session.head is not None and session.head.run_id not in session.abandoned:
             head_run = self._head(run_stream(session.head.run_id), read).run()
         source_id = source_of(command)
         source = self._head(run_stream(source_id), read).run() if source_id is not None else Run()
