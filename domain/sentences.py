@@ -33,6 +33,7 @@ class SentenceId(StrEnum):
     # Responses of calls that were dispatched
     REFUSED_WITHOUT_EFFECT = "refused_without_effect"
     RESULT_TOO_LARGE = "result_too_large"
+    RESULT_TRUNCATED = "result_truncated"
     RESULT_NOT_STRICT_JSON = "result_not_strict_json"
     TOOL_RAISED = "tool_raised"
     TOOL_RAISED_WITHOUT_EFFECT = "tool_raised_without_effect"
@@ -81,6 +82,7 @@ _VERSION_1: Mapping[str, str] = {
         "The tool has run and its effect has happened. Its result has {size} bytes and could not be kept; at most"
         " {limit} are allowed."
     ),
+    SentenceId.RESULT_TRUNCATED: "Only the beginning of the result is shown; the whole result had {size} bytes.",
     SentenceId.RESULT_NOT_STRICT_JSON: (
         "The tool has run and its effect has happened. Its result could not be kept: it is not strict JSON ({detail})."
     ),

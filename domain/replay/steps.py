@@ -9,7 +9,7 @@ from ..events.event import Json
 from ..events.model import ModelText, ModelThinking
 from ..events.tool import ToolCalled, ToolResponded
 from ..identifiers import EventId, StepId
-from ..sentences import render
+from ..sentences import SentenceId, render
 from .items import CallItem, Item, ResultItem, TextItem, ThinkingItem
 
 Part: TypeAlias = ModelText | ModelThinking | ToolCalled
@@ -111,12 +111,21 @@ class StepBlock:
         call_id = call.call_id
         answer = self.answers.get(call_id)
         if answer is not None:
-            result: Json = answer.result
-            if self.attested is not None and call_id in self.attested:
-                result = {"note": self.attested[call_id], "result": result}
+            result = answer.result
+            if answer.original_length is not None or self.attested is not None:
+                result = self._with_note(answer)
             return ResultItem(answer.event_id, self.step_id, call_id, call.tool_name, result, answer.is_error)
         computed = shown.get(call_id)
         if computed is None:
             return None
         text = render(computed.sentence_id)
         return ResultItem(computed.about, self.step_id, call_id, call.tool_name, text, True, computed.sentence_id)
+
+    def _with_note(self, answer: ToolResponded) -> Json:
+        """The result with what the model must know of it: that a person attested it, that it is not whole."""
+        notes = []
+        if self.attested is not None and answer.call_id in self.attested:
+            notes.append(self.attested[answer.call_id])
+        if answer.original_length is not None:
+            notes.append(render(SentenceId.RESULT_TRUNCATED, {"size": answer.original_length}))
+        return {"note": " ".join(notes), "result": answer.result} if notes else answer.result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from safepoint.domain.events.run import RunStatus
-from safepoint.domain.events.tool import Effect, Statement
+from safepoint.domain.events.tool import Effect, Statement, ToolResponded
 from safepoint.domain.reasons import ReplayBlock
 from safepoint.domain.replay.legality import check_provider_legality
 
@@ -107,6 +107,26 @@ def test_an_attested_result_says_who_attested_it() -> None:
         "result": "paid",
     }
     assert not result.is_error
+
+
+def test_a_result_that_is_not_whole_says_so_to_the_model() -> None:
+    run = Story().user("U").step(call("A")).dispatch("A")
+    run.write(
+        ToolResponded,
+        call_id="A",
+        tool_name="write_file",
+        operation_id=run.operation("A"),
+        result="begin",
+        is_error=False,
+        effect=Effect.DONE,
+        code="result_too_large",
+        original_length=600_000,
+        original_digest="a" * 64,
+    )
+    assert run.end().resumed().items[-1].result == {  # type: ignore[union-attr]
+        "note": "Only the beginning of the result is shown; the whole result had 600000 bytes.",
+        "result": "begin",
+    }
 
 
 def test_an_attested_absence_is_an_error_that_says_so() -> None:
