@@ -41,8 +41,8 @@ TABLES: Mapping[str, Table] = {
     "sessions": _table("session_id", "opened_at head_run_id head_kind head_admitted_at head_sequence:int"),
     "runs": _table(
         "run_id",
-        "session_id turn_id invocation_id kind claim_id admitted_at abandoned_by opened_at opened_event_id cwd workspace_identity provider"
-        " model protocol incarnation_id epoch:int parent_run_id parent_operation_id cancel_requested_by ended_at ended_event_id status"
+        "session_id turn_id invocation_id kind claim_id admitted_sequence:int admitted_at abandoned_by opened_at"
+        " opened_event_id cwd workspace_identity provider model protocol incarnation_id epoch:int parent_run_id parent_operation_id cancel_requested_by ended_at ended_event_id status"
         " failure_class recovered:int claimed_by_claim_id claimed_by_run_id",
     ),
     "turns": _table("turn_id run_id", "session_id user_event_id user_text_length:int started_at"),
@@ -50,7 +50,7 @@ TABLES: Mapping[str, Table] = {
         "operation_id",
         "session_id run_id call_id tool_name mode life incarnation_id args_hash dispatched_sequence:int dispatched_at dispatch_event_id"
         " outcome_event_id outcome_is_error:int effect redeliveries_event_id observation decision reason decision_event_id attestation"
-        " attestation_event_id",
+        " attestation_event_id cleared_by",
     ),
     "operation_journal": _table("run_id sequence:int", "operation_id entry event_id occurred_at"),
     "permissions": _table(
@@ -197,12 +197,15 @@ def _session_and_run_rows(sealed: SealedEvent) -> tuple[Row, ...]:
                         "invocation_id": event.invocation_id,
                         "kind": event.kind.value,
                         "claim_id": event.claim_id,
+                        "admitted_sequence": sealed.sequence,
                         "admitted_at": event.occurred_at,
                     },
                 ),
             )
         case session.RunAbandoned():
             return (Row("runs", {"run_id": event.run_id, "abandoned_by": event.by}),)
+        case session.EffectCleared():
+            return (Row("operations", {"operation_id": event.operation_id, "cleared_by": event.by.value}),)
         case run.RunOpened():
             parents = {"parent_run_id": event.parent_run_id, "parent_operation_id": event.parent_operation_id}
             return (Row("runs", {**_opened(event), **parents}),)
