@@ -25,6 +25,7 @@ from ..ports.event_store import (
     Commit,
     CommitAnswer,
     ConstraintBroken,
+    Damaged,
     DuplicateId,
     EventReader,
     EventStore,
@@ -220,6 +221,8 @@ class Ledger:
                 )
             case ConstraintBroken(detail=detail):
                 self._refuse(ticket, Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, detail))
+            case Damaged(detail=detail):
+                ticket.error = StoreDamaged(detail)
             case Stored():
                 raise AssertionError("a stored commit is no refusal")
 

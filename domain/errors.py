@@ -28,6 +28,10 @@ class StoreUnavailable(StoreError):
     code = WriteRefusal.STORE_UNAVAILABLE
 
 
+class StoreMissing(StoreUnavailable):
+    """There is no store at the place that was named."""
+
+
 class StoreFull(StoreError):
     """No room to write; nothing was written."""
 
@@ -51,7 +55,13 @@ class StoreDamaged(StoreError):
     code = WriteRefusal.STORE_DAMAGED
 
 
-class StoreBehindAnchor(StoreDamaged):
+class StoreNotAdopted(StoreDamaged):
+    """The store is a copy, or cannot vouch for its tail: it may be read, and written only after `adopt`. SPEC section
+    6.
+    """
+
+
+class StoreBehindAnchor(StoreNotAdopted):
     """The store is shorter than its anchor says: its tail is lost, so absence proves nothing. SPEC section 6."""
 
 

@@ -64,7 +64,13 @@ class ConstraintBroken(NamedTuple):
     detail: str
 
 
-CommitAnswer: TypeAlias = Stored | VersionConflict | Fenced | DuplicateId | ConstraintBroken
+class Damaged(NamedTuple):
+    """What this commit touches cannot be read or written; its neighbours can."""
+
+    detail: str
+
+
+CommitAnswer: TypeAlias = Stored | VersionConflict | Fenced | DuplicateId | ConstraintBroken | Damaged
 
 
 class Location(NamedTuple):
@@ -77,23 +83,26 @@ class Location(NamedTuple):
 class Standing(NamedTuple):
     """What the store can vouch for about a run. SPEC section 6.
 
-    `run_generation` is 0 for an imported run, and None for a run that was never admitted.
+    `run_generation` is 0 for an imported run, and None for a run that was never admitted. `behind_anchor` also stands
+    for an anchor that is missing or does not match; `copied` for a store that is not where it was made or adopted.
     """
 
     run_generation: int | None
     store_generation: int
     behind_anchor: bool
+    copied: bool = False
 
     @property
     def foreign(self) -> bool:
         """True where absence of a fact proves nothing."""
-        return self.behind_anchor or self.run_generation != self.store_generation
+        return self.behind_anchor or self.copied or self.run_generation != self.store_generation
 
 
 class EventReader(Protocol):
     """One consistent view of the streams; a later commit does not show in it.
 
-    Raises (all methods): StoreUnavailable when it could not look; never an empty answer instead. StoreDamaged when pages cannot be read.
+    Raises (all methods): StoreUnavailable when it could not look; never an empty answer instead. StoreDamaged when
+    pages cannot be read.
     """
 
     @abstractmethod
@@ -116,9 +125,11 @@ class EventReader(Protocol):
 class EventStore(Protocol):
     """Keeps sealed commits.
 
-    Order: answers stand in the order of the commits; a commit refused alone leaves its neighbours untouched.
-    Atomicity: a commit's events, unique ids and rows become durable together or not at all; all commits of one call share
-    one transaction, so none is durable before the call returns.
+    Order: answers stand in the order of the commits; a commit refused alone leaves its neighbours untouched. A commit
+    that does not fit is answered by the first of these that holds: an event id is used already, the guard is fenced, a
+    version is taken, another unique id is used already, a constraint is broken.
+    Atomicity: a commit's events, unique ids and rows become durable together or not at all; all commits of one call
+    share one transaction, so none is durable before the call returns.
     """
 
     @abstractmethod
@@ -126,9 +137,11 @@ class EventStore(Protocol):
         """Keep each commit that fits; answer for each.
 
         Raises:
-            StoreUnavailable: nothing can be said of any commit of the call: it may or may not be durable (COMMIT failed, or the anchor
+            StoreUnavailable: nothing can be said of any commit of the call: it may or may not be durable (COMMIT
+            failed, or the anchor
                 could not be raised).
             StoreFull: there was no room; nothing was written.
+            StoreNotAdopted: the store is behind its anchor or copied; nothing was written.
             StoreDamaged: the store cannot be trusted; nothing was written.
         """
 
