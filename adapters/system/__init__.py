@@ -1,0 +1,1 @@
+"""Time and ids as the operating system gives them."""

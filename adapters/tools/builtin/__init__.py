@@ -1,0 +1,25 @@
+"""The tools that the command line offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..catalog import Tool
+from .reading import list_files, read_file
+from .record_effect import record_effect
+from .run_shell import ShellTool
+from .writing import edit_file, write_file
+
+
+def builtin_tools(*, scripted: bool) -> list[Callable[..., Any] | Tool]:
+    """Return what a catalog is made of.
+
+    Args:
+        scripted: whether the model is the scripted one, which alone is offered `record_effect`.
+    """
+    tools: list[Callable[..., Any] | Tool] = [read_file, list_files, write_file, edit_file, ShellTool()]
+    return [*tools, record_effect] if scripted else tools
+
+
+__all__ = ["ShellTool", "builtin_tools", "edit_file", "list_files", "read_file", "record_effect", "write_file"]

@@ -1,0 +1,126 @@
+"""The contract of `WorkspaceIdentity`."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import pytest
+
+from ..workspace import Absent, CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceObservation, WorkspaceSeen
+
+IDENTITY = re.compile(r"workspace:v1:[^\s]{1,180}")
+
+
+class Folders(Protocol):
+    """The places that an implementation looks at, in the hands of the test."""
+
+    @abstractmethod
+    def make(self, name: str) -> str:
+        """Make an empty folder and return its path."""
+
+    @abstractmethod
+    def path(self, name: str) -> str:
+        """The path of a folder that may not be there."""
+
+    @abstractmethod
+    def move(self, source: str, name: str) -> str:
+        """Move a folder and return its new path."""
+
+    @abstractmethod
+    def copy(self, source: str, name: str) -> str:
+        """Copy a folder with all that it holds and return the path of the copy."""
+
+
+def seen(observation: WorkspaceObservation) -> WorkspaceSeen:
+    """The same, where anything else fails the test."""
+    assert isinstance(observation, WorkspaceSeen), observation
+    return observation
+
+
+class WorkspaceIdentityContract:
+    """Subclass it, override the fixtures, and pytest checks an implementation of the port."""
+
+    @pytest.fixture
+    def workspaces(self) -> WorkspaceIdentity:
+        """The implementation."""
+        pytest.fail("override the fixture `workspaces`")
+
+    @pytest.fixture
+    def folders(self) -> Folders:
+        """The places that it looks at."""
+        pytest.fail("override the fixture `folders`")
+
+    @pytest.fixture
+    def unreadable(self, folders: Folders) -> str:
+        """A folder that nobody can look at."""
+        pytest.fail("override the fixture `unreadable`")
+
+    @pytest.fixture
+    def at_once(
+        self,
+    ) -> Callable[[Sequence[Callable[[], WorkspaceObservation]]], list[WorkspaceObservation]]:
+        """Runs functions in threads of their own and returns what they return, in their order."""
+        pytest.fail("override the fixture `at_once`")
+
+    def test_looking_makes_no_identity(self, workspaces: WorkspaceIdentity, folders: Folders) -> None:
+        path = folders.make("a")
+        for _ in range(2):
+            observed = workspaces.observe(path)
+            assert isinstance(observed, WorkspaceMissing)
+            assert observed.what is Absent.MARKER
+
+    def test_an_identity_once_made_stays(self, workspaces: WorkspaceIdentity, folders: Folders) -> None:
+        path = folders.make("a")
+        made = seen(workspaces.ensure(path))
+        assert IDENTITY.fullmatch(made.identity)
+        assert seen(workspaces.ensure(path)) == made
+        assert seen(workspaces.observe(path)) == made
+
+    def test_a_folder_that_is_not_there_is_missing_and_is_not_made(
+        self, workspaces: WorkspaceIdentity, folders: Folders
+    ) -> None:
+        for look in (workspaces.observe, workspaces.ensure, workspaces.observe):
+            observed = look(folders.path("nowhere"))
+            assert isinstance(observed, WorkspaceMissing)
+            assert observed.what is Absent.FOLDER
+
+    def test_not_being_able_to_look_is_not_finding_nothing(
+        self, workspaces: WorkspaceIdentity, unreadable: str
+    ) -> None:
+        assert isinstance(workspaces.observe(unreadable), CouldNotLook)
+        assert isinstance(workspaces.ensure(unreadable), CouldNotLook)
+
+    def test_two_folders_have_two_identities(self, workspaces: WorkspaceIdentity, folders: Folders) -> None:
+        first, second = (seen(workspaces.ensure(folders.make(name))) for name in ("a", "b"))
+        assert first.identity != second.identity
+        assert first.canonical_path != second.canonical_path
+
+    def test_a_moved_folder_keeps_its_identity(self, workspaces: WorkspaceIdentity, folders: Folders) -> None:
+        before = seen(workspaces.ensure(folders.make("a")))
+        moved = folders.move(folders.path("a"), "b")
+        after = seen(workspaces.observe(moved))
+        assert after.identity == before.identity
+        assert after.canonical_path != before.canonical_path
+        assert isinstance(workspaces.observe(folders.path("a")), WorkspaceMissing)
+
+    def test_a_copied_folder_is_not_given_another_identity_unasked(
+        self, workspaces: WorkspaceIdentity, folders: Folders
+    ) -> None:
+        original = seen(workspaces.ensure(folders.make("a")))
+        copy = folders.copy(folders.path("a"), "b")
+        assert seen(workspaces.ensure(copy)).identity == original.identity
+
+    def test_those_who_make_it_at_once_agree(
+        self,
+        workspaces: WorkspaceIdentity,
+        folders: Folders,
+        at_once: Callable[[Sequence[Callable[[], WorkspaceObservation]]], list[WorkspaceObservation]],
+    ) -> None:
+        for attempt in range(10):
+            path = folders.make(f"folder-{attempt}")
+            made = at_once([partial(workspaces.ensure, path)] * 4)
+            assert len({seen(observation).identity for observation in made}) == 1

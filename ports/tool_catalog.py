@@ -1,0 +1,231 @@
+"""The tools that a model may call, and what their owners promise about each call. SPEC section 8."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
+
+from ..domain import tool_results
+from ..domain.errors import RefusedWithoutEffect
+from ..domain.events.event import Json
+from ..domain.events.run import ToolProfile
+from ..domain.events.tool import Effect, Life, RecordedContract, RecoveryMode
+from ..domain.identifiers import ExecutionIdentity, OperationId
+from ..domain.tool_results import PreparedResult
+from .cancel_signal import CancelSignal
+from .failpoints import Failpoints
+from .supervised import ProcessInfo, SupervisedExit, Work
+
+Arguments: TypeAlias = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model is offered it; the digests do not depend on any order."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Json]
+    schema_digest: str
+    contract_digest: str
+
+    @property
+    def profile(self) -> ToolProfile:
+        """What the execution profile of a run keeps of it."""
+        return ToolProfile(name=self.name, schema_digest=self.schema_digest, contract_digest=self.contract_digest)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What an implementation may know of its call. F20.
+
+    Attributes:
+        idempotency_key: the same for every delivery of this operation.
+        workspace: the run's folder, absolute.
+        cancel: set when the tool should stop; it has a bounded time to do so.
+        report: takes a line of progress for the user; not durable, never waits.
+    """
+
+    identity: ExecutionIdentity
+    operation_id: OperationId
+    idempotency_key: str
+    workspace: Path
+    cancel: CancelSignal
+    report: Callable[[str], None]
+    failpoints: Failpoints
+
+    def cancelled(self) -> bool:
+        """True when the tool should stop."""
+        return self.cancel.is_set()
+
+    def failpoint(self, point: str) -> None:
+        """Say that an instant is reached where a crash is interesting; does nothing in production."""
+        self.failpoints.hit(point)
+
+
+class SyncCall(NamedTuple):
+    """Runs in a thread of the owner."""
+
+    run: Callable[[Arguments, ToolContext], object]
+
+
+class AsyncCall(NamedTuple):
+    """Runs in the owner's event loop."""
+
+    run: Callable[[Arguments, ToolContext], Awaitable[object]]
+
+
+class LeftRunning(NamedTuple):
+    """Work that goes on after the tool returned: what `background.started` records."""
+
+    handle: dict[str, Json]
+    detached: bool
+
+
+class Settled(NamedTuple):
+    """What T2 records of a supervised call, and what of it goes on."""
+
+    result: PreparedResult
+    left_running: LeftRunning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisedCall:
+    """Runs in processes of its own, through the supervisor port.
+
+    Attributes:
+        work: what to start.
+        settle: reads the end of the main process.
+        detach: for a call that does not await its main process: makes the answer from the processes that run after
+            `start`. None for all others.
+    """
+
+    work: Callable[[Arguments, ToolContext], Work]
+    settle: Callable[[SupervisedExit, ToolContext], Settled]
+    detach: Callable[[Sequence[ProcessInfo], ToolContext], Settled] | None = None
+
+
+Implementation: TypeAlias = SyncCall | AsyncCall | SupervisedCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCall:
+    """One call whose arguments fit: what T1 records of it, what admission needs, and how it is run.
+
+    Attributes:
+        contract: resolved for these arguments; nothing later upgrades it.
+        implementation: gets the arguments decoded from the stored event, not those that were bound.
+        resource_key: calls that are not replay-safe and share it (or have none) run in call order.
+        concurrency_limit: how many calls of this tool may run at once; None for any number.
+        no_effect_errors: exceptions that mean "nothing happened", beside `RefusedWithoutEffect`.
+        evidence_of: computes, before T1, what recovery will compare with; reads the workspace and changes nothing.
+        format: makes strict JSON of what the implementation returned; it may fail or hang, so it is called within a
+            bound.
+    """
+
+    tool_name: str
+    contract: RecordedContract
+    implementation: Implementation
+    resource_key: str | None = None
+    timeout_seconds: float | None = None
+    concurrency_limit: int | None = None
+    writes_workspace: bool = True
+    no_effect_errors: tuple[type[BaseException], ...] = ()
+    evidence_of: Callable[[Path], Json] | None = field(default=None, repr=False)
+    format: Callable[[object], object] | None = field(default=None, repr=False)
+
+    @property
+    def life(self) -> Life:
+        """Where the operation lives, which decides how its end is proven."""
+        return Life.SUPERVISED if isinstance(self.implementation, SupervisedCall) else Life.TASK
+
+    @property
+    def needs_permission(self) -> bool:
+        """True unless the call only reads."""
+        return self.contract.mode is not RecoveryMode.REPLAY_SAFE
+
+    def evidence(self, workspace: Path) -> Json:
+        """What T1 records to compare with later, or None.
+
+        Raises:
+            RefusedWithoutEffect: the call cannot be made at all, such as a path outside the workspace.
+        """
+        return None if self.evidence_of is None else self.evidence_of(workspace)
+
+    def returned(self, value: object) -> PreparedResult:
+        """Prepare what the implementation returned.
+
+        May take as long as `format` does, and never raises for what it does.
+        """
+        effect = self._effect(Effect.DONE)
+        if self.format is None:
+            return tool_results.prepare_result(value, effect=effect)
+        try:
+            formatted = self.format(value)
+        except Exception as error:  # noqa: BLE001 (whatever a formatter does, the effect has happened and is recorded)
+            return tool_results.unkept_result(f"formatting it raised {type(error).__name__}", effect=effect)
+        return tool_results.prepare_result(formatted, effect=effect)
+
+    def raised(self, error: BaseException) -> PreparedResult:
+        """Prepare an exception of the implementation: it proves nothing of the effect unless its type says so.
+
+        R3, F7.
+        """
+        if isinstance(error, (RefusedWithoutEffect, *self.no_effect_errors)):
+            return tool_results.refused(_message_of(error))
+        return tool_results.raised(type(error).__name__, _message_of(error), effect=self._effect(Effect.UNKNOWN))
+
+    def timed_out(self) -> PreparedResult:
+        """Prepare the answer when `timeout_seconds` have passed."""
+        return tool_results.timed_out(self.timeout_seconds or 0.0, effect=self._effect(Effect.UNKNOWN))
+
+    def unformatted(self, seconds: float) -> PreparedResult:
+        """Prepare the answer when `returned` did not come back within `seconds`."""
+        return tool_results.unkept_result(
+            f"formatting it took more than {seconds:g} s", effect=self._effect(Effect.DONE)
+        )
+
+    def _effect(self, otherwise: Effect) -> Effect:
+        return otherwise if self.needs_permission else Effect.NONE
+
+
+class UnknownTool(NamedTuple):
+    """No tool has this name."""
+
+    name: str
+
+
+class SchemaMismatch(NamedTuple):
+    """The arguments do not fit the tool's schema; `detail` names the places, without values."""
+
+    name: str
+    detail: str
+
+
+Binding: TypeAlias = BoundCall | UnknownTool | SchemaMismatch
+
+
+class ToolCatalog(Protocol):
+    """Fixed for the life of a runtime. Methods may be called from several threads."""
+
+    @abstractmethod
+    def tools(self) -> Sequence[ToolSpec]:
+        """All tools, in a fixed order, no name twice."""
+
+    @abstractmethod
+    def bind(self, name: str, arguments: Json) -> Binding:
+        """Check a call's arguments and resolve its contract for them.
+
+        Pure: no effect, no look at the world, the same answer each time. Arguments that the schema does not name are a
+            mismatch.
+        """
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (a foreign exception may not even be able to say what it is)
+        return ""
