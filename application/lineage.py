@@ -5,19 +5,19 @@ Every prefix is verified as it is read; each run is read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from ..domain.errors import StoreDamaged
+from ..domain.errors import StoreDamaged, StoreError
 from ..domain.events.event import RunEvent
-from ..domain.events.run import ContinuationStarted, PrefixRef, RunOpened, ShownUnsettled
+from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, ShownUnsettled
 from ..domain.identifiers import RunId, run_stream
+from ..domain.planning.facts import SegmentFacts, SegmentReading, Unreadable
+from ..domain.reasons import ParkReason
 from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.resolver import resolve
 from ..domain.recovery.scanner import Scanner
-from ..domain.recovery.verdict import Resolution
 from ..domain.replay.context import ContextHistory, Turn, TurnSegment, older_turn, project_context
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..ports.event_store import EventReader
 from .states import events_after
 
@@ -33,98 +33,127 @@ class LineageBroken(StoreDamaged):
         self.run_id = run_id
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """A run's events up to a boundary, and the verdicts on exactly these."""
+def segment_of(sealed: Sequence[SealedEvent], *, foreign: bool, high_water: int | None = None) -> SegmentFacts:
+    """The facts of a run's verified events, up to a sequence or to the newest event; a claim at the end is beyond it.
 
-    ref: PrefixRef
-    events: tuple[RunEvent, ...]
-    resolution: Resolution
-    foreign: bool
+    Args:
+        sealed: at least one event, from the first on.
+        foreign: absence proves nothing in this run.
+        high_water: the boundary, from 1; by default all events but a claim.
+    """
+    boundary = len(sealed) if high_water is None else min(high_water, len(sealed))
+    if high_water is None and isinstance(sealed[-1].event, RunClaimed):
+        boundary -= 1
+    scanner = Scanner.transient()
+    events: list[RunEvent] = []
+    for one in sealed[:boundary]:
+        event = one.event
+        assert isinstance(event, RunEvent)
+        scanner.feed(event_facts(event), one.sequence)
+        events.append(event)
+    first, following = events[0], sealed[boundary].event if boundary < len(sealed) else None
+    ref = PrefixRef(
+        session_id=first.session_id,
+        run_id=first.run_id,
+        turn_id=first.turn_id,
+        invocation_id=first.invocation_id,
+        high_water=boundary,
+        digest=sealed[boundary - 1].digest,
+    )
+    claimed = following if isinstance(following, RunClaimed) else None
+    return SegmentFacts(ref, events, resolve(scanner, foreign=foreign), foreign, claimed)
 
-    @property
-    def opening(self) -> RunOpened | ContinuationStarted | None:
-        """The run's first event."""
-        first = self.events[0]
-        return first if isinstance(first, RunOpened | ContinuationStarted) else None
 
-    @property
-    def segment(self) -> TurnSegment:
-        """What replay projects."""
-        return TurnSegment(self.ref.run_id, self.events, self.resolution)
-
-
-def read_prefix(reader: EventReader, run_id: RunId, high_water: int | None = None) -> Prefix | None:
-    """Read and verify a run up to a sequence, or to its newest event; None when it has no event.
+def read_segment(reader: EventReader, run_id: RunId, high_water: int | None = None) -> SegmentFacts | None:
+    """Read and verify a run up to a sequence and the event after it, or to its newest event; None when it has no event.
 
     Raises:
         DamagedEvent: the chain does not verify.
-        LineageBroken: the run is shorter than the boundary.
         StoreUnavailable: it could not be read.
     """
-    events: list[RunEvent] = []
-    scanner = Scanner.transient()
-    digest = FIRST_PREVIOUS_DIGEST
-    for sealed in events_after(reader, run_stream(run_id), 0, digest):
-        event = sealed.event
-        assert isinstance(event, RunEvent)
-        scanner.feed(event_facts(event), sealed.sequence)
-        events.append(event)
-        digest = sealed.digest
-        if sealed.sequence == high_water:
+    sealed: list[SealedEvent] = []
+    for one in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
+        sealed.append(one)
+        if high_water is not None and one.sequence > high_water:
             break
-    if not events:
+    if not sealed:
         return None
-    if high_water is not None and len(events) != high_water:
-        raise LineageBroken(run_id, f"has {len(events)} events, and its boundary is at {high_water}")
-    first, foreign = events[0], reader.standing(run_id).foreign
-    ref = PrefixRef(
-        session_id=first.session_id,
-        run_id=run_id,
-        turn_id=first.turn_id,
-        invocation_id=first.invocation_id,
-        high_water=len(events),
-        digest=digest,
-    )
-    return Prefix(ref, tuple(events), resolve(scanner, foreign=foreign), foreign)
+    return segment_of(sealed, foreign=reader.standing(run_id).foreign, high_water=high_water)
 
 
-def read_lineage(reader: EventReader, head: Prefix) -> tuple[Prefix, ...]:
-    """The runs of one turn, oldest first, from the run that the user's message opened to the given one.
+def reading_of(reader: EventReader, run_id: RunId, high_water: int | None = None) -> SegmentReading:
+    """As `read_segment`, with what stood in the way as a value: could not look, damaged, or not there."""
+    try:
+        segment = read_segment(reader, run_id, high_water)
+    except DamagedEvent as damage:
+        return Unreadable(ParkReason.RUNTIME_LEDGER_UNREADABLE, run_id, damage.detail, damage.sequence)
+    except StoreError as error:
+        damaged = isinstance(error, StoreDamaged)
+        code = ParkReason.RUNTIME_LEDGER_UNREADABLE if damaged else ParkReason.STORE_UNAVAILABLE
+        return Unreadable(code, run_id, error.detail)
+    return segment if segment is not None else Unreadable(ParkReason.RUNTIME_LEDGER_EMPTY, run_id)
 
-    Raises:
-        LineageBroken: an ancestor is missing, differs from what its descendant names, or the chain does not end.
+
+def read_ancestors(reader: EventReader, source: SegmentFacts) -> tuple[SegmentReading, ...]:
+    """The lineage that ends with a run, oldest first; where it breaks, the run that could not be read stands first.
+
+    Whether its edges hold is the planner's question; a run that is met twice stands twice, once.
     """
-    chain, seen = [head], {head.ref.run_id}
-    while isinstance(opening := chain[-1].opening, ContinuationStarted):
-        source = opening.source
-        if source.run_id in seen or len(chain) >= LINEAGE_RUNS_MAX:
-            raise LineageBroken(source.run_id, "is its own ancestor, or the chain is too long")
-        ancestor = read_prefix(reader, source.run_id, source.high_water)
-        if ancestor is None:
-            raise LineageBroken(source.run_id, "is missing")
-        if ancestor.ref != source:
-            raise LineageBroken(source.run_id, f"is not what run {chain[-1].ref.run_id} was made from")
-        seen.add(source.run_id)
-        chain.append(ancestor)
-    if chain[-1].opening is None:
-        raise LineageBroken(chain[-1].ref.run_id, "does not begin with an opening event")
+    chain: list[SegmentReading] = [source]
+    seen = {source.ref.run_id}
+    newest: SegmentReading = source
+    while isinstance(newest, SegmentFacts) and isinstance(newest.opening, ContinuationStarted):
+        named = newest.opening.source
+        again = named.run_id in seen
+        newest = reading_of(reader, named.run_id, named.high_water)
+        if isinstance(newest, Unreadable) and newest.code is ParkReason.RUNTIME_LEDGER_EMPTY:
+            newest = newest._replace(code=ParkReason.RUNTIME_LINEAGE_MISSING)
+        chain.append(newest)
+        seen.add(named.run_id)
+        if again or len(chain) >= LINEAGE_RUNS_MAX:
+            break
     return tuple(reversed(chain))
 
 
-def root_of(lineage: tuple[Prefix, ...]) -> RunOpened:
+def read_lineage(reader: EventReader, head: SegmentFacts) -> tuple[SegmentFacts, ...]:
+    """The runs of one turn, oldest first, for a context: every ancestor must be what its descendant names.
+
+    Raises:
+        LineageBroken: one is missing, damaged or differs, or the chain does not end.
+    """
+    chain = read_ancestors(reader, head)
+    for older, newer in zip((None, *chain), chain, strict=False):
+        if isinstance(newer, Unreadable):
+            raise LineageBroken(newer.run_id, newer.detail or newer.code.value)
+        opening = newer.opening
+        if older is None:
+            if not isinstance(opening, RunOpened):
+                raise LineageBroken(newer.ref.run_id, "its first ancestor does not begin a turn")
+        elif not isinstance(opening, ContinuationStarted) or opening.source != _ref(older):
+            raise LineageBroken(newer.ref.run_id, "its ancestor is not what it was made from")
+    return tuple(segment for segment in chain if isinstance(segment, SegmentFacts))
+
+
+def _ref(reading: SegmentReading) -> PrefixRef | None:
+    return reading.ref if isinstance(reading, SegmentFacts) else None
+
+
+def root_of(lineage: Sequence[SegmentFacts]) -> RunOpened:
     """The event that opened a turn."""
     opening = lineage[0].opening
     assert isinstance(opening, RunOpened)
     return opening
 
 
-def read_context(reader: EventReader, head: Prefix, left_out: frozenset[RunId] = frozenset()) -> ContextHistory:
+def read_context(reader: EventReader, head: SegmentFacts, left_out: frozenset[RunId] = frozenset()) -> ContextHistory:
     """The history of the turns that end with a run's lineage, that lineage included.
 
     Args:
         head: the prefix at which the newest turn is taken.
         left_out: runs whose turns are left out at a person's request.
+
+    Raises:
+        LineageBroken, DamagedEvent: an earlier run is not what was recorded.
     """
     turns = list(_turns(reader, head, left_out))
     recorded: list[ShownUnsettled] = []
@@ -132,35 +161,42 @@ def read_context(reader: EventReader, head: Prefix, left_out: frozenset[RunId] =
         opening = turn[0].opening
         if isinstance(opening, RunOpened) and opening.context is not None:
             recorded.extend(opening.context.unsettled)
-    shown: list[Turn] = [tuple(prefix.segment for prefix in turn) for turn in reversed(turns)]
+    shown: list[Turn] = [
+        [TurnSegment(run.ref.run_id, run.events, run.resolution) for run in turn] for turn in reversed(turns)
+    ]
     return project_context(shown, recorded)
 
 
-def read_earlier(reader: EventReader, lineage: tuple[Prefix, ...]) -> ContextHistory:
-    """The history of the turns before a lineage, as its root recorded it."""
+def read_earlier(reader: EventReader, lineage: Sequence[SegmentFacts]) -> ContextHistory:
+    """The history of the turns before a lineage, as its root recorded it.
+
+    Raises:
+        LineageBroken, DamagedEvent: an earlier run is not what was recorded.
+    """
     root = root_of(lineage)
-    if root.context is None:
-        return project_context(())
-    runs = [prefix.ref.run_id for prefix in lineage]
-    cuts = [] if root.context.cut_before is None else [root.context.cut_before]
+    runs = [segment.ref.run_id for segment in lineage]
+    cuts = [] if root.context is None or root.context.cut_before is None else [root.context.cut_before]
     previous = older_turn(root, runs, cuts)
-    if previous is None:
+    if previous is None or root.context is None:
         return project_context(())
-    head = read_prefix(reader, previous.run_id, previous.high_water)
-    if head is None or head.ref != previous:
-        raise LineageBroken(previous.run_id, "is not what the turn's context names")
-    history = read_context(reader, head, frozenset(root.context.left_out))
-    return history
+    return read_context(reader, _named(reader, previous), frozenset(root.context.left_out))
 
 
-def _turns(reader: EventReader, head: Prefix, left_out: frozenset[RunId]) -> Iterator[tuple[Prefix, ...]]:
+def _named(reader: EventReader, ref: PrefixRef) -> SegmentFacts:
+    segment = read_segment(reader, ref.run_id, ref.high_water)
+    if segment is None or segment.ref != ref:
+        raise LineageBroken(ref.run_id, "is not what a later turn's context names")
+    return segment
+
+
+def _turns(reader: EventReader, head: SegmentFacts, left_out: frozenset[RunId]) -> Iterator[tuple[SegmentFacts, ...]]:
     """Turns from the newest to the oldest that the recorded contexts reach."""
-    newest: Prefix | None = head
+    newest: SegmentFacts | None = head
     cuts: list[RunId] = []
     while newest is not None:
         lineage = read_lineage(reader, newest)
         root = root_of(lineage)
-        runs = [prefix.ref.run_id for prefix in lineage]
+        runs = [segment.ref.run_id for segment in lineage]
         if left_out.isdisjoint(runs):
             yield lineage
         if root.context is not None:
@@ -168,20 +204,4 @@ def _turns(reader: EventReader, head: Prefix, left_out: frozenset[RunId]) -> Ite
             if root.context.cut_before is not None:
                 cuts.append(root.context.cut_before)
         previous = older_turn(root, runs, cuts)
-        newest = None
-        if previous is not None:
-            newest = read_prefix(reader, previous.run_id, previous.high_water)
-            if newest is None or newest.ref != previous:
-                raise LineageBroken(previous.run_id, "is not what the turn's context names")
-
-
-__all__ = [
-    "DamagedEvent",
-    "LineageBroken",
-    "Prefix",
-    "read_context",
-    "read_earlier",
-    "read_lineage",
-    "read_prefix",
-    "root_of",
-]
+        newest = None if previous is None else _named(reader, previous)

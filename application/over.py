@@ -6,18 +6,23 @@ Asked only of operations without T2, or whose T2 left work running; any other T2
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from ..domain.events.outside import BackgroundStarted
+from ..domain.events.event import RunEvent
+from ..domain.events.outside import BackgroundSettled, BackgroundStarted
 from ..domain.events.tool import Life, ToolDispatched, ToolRedeliveryStarted
-from ..domain.identifiers import OperationId
-from ..domain.operation.state import Operation, Phase
+from ..domain.identifiers import HandleId, OperationId
+from ..domain.recovery.verdict import Resolution
 from ..domain.run.state import Run
 from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness, ProcessInfo
 from ..ports.supervisor import Supervisor
 from .ownership import SessionOwnership
+
+
+Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +74,36 @@ class OverJudge:
         self._supervisor = supervisor
         self._live = live
 
-    def not_over(self, run: Run, operations: Iterable[Operation]) -> tuple[OverState, ...]:
-        """The operations of a run that are asked about and are not proven over."""
-        left_running = {job.operation_id for job in run.jobs.values() if not job.detached}
-        states = (self.judge(o) for o in operations if _asked(o, left_running))
+    def not_over(self, events: Sequence[RunEvent], resolution: Resolution) -> tuple[OverState, ...]:
+        """The operations of a run that are asked about and are not proven over.
+
+        Args:
+            events: of the run, in order.
+            resolution: the verdicts on them.
+        """
+        jobs: dict[HandleId, OperationId | None] = {}
+        deliveries: dict[OperationId, list[Delivery]] = {}
+        settled = {v.operation_id for v in resolution.verdicts if v.response_event_id is not None}
+        for event in events:
+            if type(event) is ToolDispatched or type(event) is ToolRedeliveryStarted:
+                deliveries.setdefault(event.operation_id, []).append(event)
+            elif type(event) is BackgroundStarted and not event.detached:
+                jobs[event.handle_id] = event.operation_id
+            elif type(event) is BackgroundSettled:
+                jobs.pop(event.handle_id, None)
+        asked = [one for one in deliveries if one not in settled or one in jobs.values()]
+        states = (self.judge(one, deliveries[one]) for one in asked)
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
-    def judge(self, operation: Operation) -> OverState:
+    def judge(self, operation_id: OperationId, deliveries: Iterable[Delivery]) -> OverState:
         """Over when the recorded life of every delivery has ended; could-not-look outweighs over, running outweighs both."""
-        assert operation.operation_id is not None
-        seen = [self._life_of(delivery) for delivery in operation.deliveries]
+        seen = [self._life_of(delivery) for delivery in deliveries]
         for worst in (Overness.RUNNING, Overness.COULD_NOT_LOOK):
             if worst in seen:
-                return OverState(operation.operation_id, worst, self._supervisor.who_holds(operation.operation_id))
-        return OverState(operation.operation_id, Overness.OVER)
+                return OverState(operation_id, worst, self._supervisor.who_holds(operation_id))
+        return OverState(operation_id, Overness.OVER)
 
-    def _life_of(self, delivery: ToolDispatched | ToolRedeliveryStarted) -> Overness:
+    def _life_of(self, delivery: Delivery) -> Overness:
         if delivery.operation_id in self._live:
             return Overness.RUNNING
         if delivery.life is Life.SUPERVISED:
@@ -98,12 +117,6 @@ class OverJudge:
                 return Overness.RUNNING
             case Liveness.COULD_NOT_LOOK:
                 return Overness.COULD_NOT_LOOK
-
-
-def _asked(operation: Operation, left_running: set[OperationId | None]) -> bool:
-    if operation.operation_id is None:
-        return False
-    return operation.phase is not Phase.SETTLED or operation.operation_id in left_running
 
 
 def attached_jobs(run: Run) -> tuple[BackgroundStarted, ...]:

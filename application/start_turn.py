@@ -18,7 +18,7 @@ from ..ports.event_store import EventStore
 from .agent import Agent
 from .async_ledger import AsyncLedger
 from .ledger import Receipt
-from .lineage import read_context, read_prefix
+from .lineage import read_context, read_segment
 from .ownership import Owned
 from .spines import Spines
 from .start_proof import StartProof, proof_of
@@ -100,16 +100,16 @@ class StartTurn:
         if head is None:
             return None, ()
         with self._store.snapshot() as reader:
-            prefix = read_prefix(reader, head)
-            if prefix is None:
+            segment = read_segment(reader, head)
+            if segment is None:
                 return None, ()
-            earlier = read_context(reader, prefix, leave_out)
+            earlier = read_context(reader, segment, leave_out)
         if earlier.blocked:
             raise HistoryUnusable(tuple(run_id for run_id, _ in earlier.blocked))
         shown = History(origin_of(agent.profile()))
-        for segment in earlier.segments:
-            shown.add(segment)
-        context = Context(previous=prefix.ref, left_out=tuple(sorted(leave_out)), unsettled=earlier.unsettled)
+        for shown_segment in earlier.segments:
+            shown.add(shown_segment)
+        context = Context(previous=segment.ref, left_out=tuple(sorted(leave_out)), unsettled=earlier.unsettled)
         return context, shown.replay().items
 
     def _command(
