@@ -25,6 +25,7 @@ from .intake import facts_of_step
 from .model_steps import ModelSteps
 from .over import attached_jobs
 from .preflight import Refused
+from .record_settled_jobs import handle_of
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary, ToolNotOver
@@ -205,7 +206,7 @@ class AgentLoop:
     async def _settle_jobs(self) -> None:
         """Wait, bounded, for work that tools left running and that is not detached; end what is still there; record its end."""
         for job in attached_jobs(self._recorder.run()):
-            handle = JobHandle(job.handle_id, job.kind, job.operation_id, job.handle)
+            handle = handle_of(job)
             with anyio.CancelScope(shield=True):
                 seen = await self._settled(handle)
             if isinstance(seen, JobSettled):

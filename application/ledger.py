@@ -7,9 +7,11 @@ transaction, a savepoint each. A refusal is final only when it was decided on fr
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..domain.commands import AnyCommand
 from ..domain.decision import Refusal
@@ -50,6 +52,22 @@ class Receipt:
     first: bool = True
 
 
+class CommandLedger(Protocol):
+    """What executes commands on aggregates: the ledger, or a preview of it that writes nothing."""
+
+    @abstractmethod
+    def session(self, session_id: SessionId) -> Session:
+        """The session's state."""
+
+    @abstractmethod
+    def run(self, run_id: RunId) -> Run:
+        """The run's state."""
+
+    @abstractmethod
+    def execute(self, command: AnyCommand) -> Receipt:
+        """Decide and write one command."""
+
+
 @dataclass(slots=True)
 class _Ticket:
     command: AnyCommand
@@ -68,7 +86,7 @@ class _Proposal:
     commit: Commit
 
 
-class Ledger:
+class Ledger(CommandLedger):
     """Grouped, exactly-once writing over one event store; thread-safe.
 
     Args:

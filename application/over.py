@@ -14,13 +14,13 @@ from ..domain.events.event import RunEvent
 from ..domain.events.outside import BackgroundSettled, BackgroundStarted
 from ..domain.events.tool import Life, ToolDispatched, ToolRedeliveryStarted
 from ..domain.identifiers import HandleId, OperationId
+from ..domain.operation.state import unanswered_of
 from ..domain.recovery.verdict import Resolution
 from ..domain.run.state import Run
 from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness, ProcessInfo
 from ..ports.supervisor import Supervisor
 from .ownership import SessionOwnership
-
 
 Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
 
@@ -93,6 +93,14 @@ class OverJudge:
                 jobs.pop(event.handle_id, None)
         asked = [one for one in deliveries if one not in settled or one in jobs.values()]
         states = (self.judge(one, deliveries[one]) for one in asked)
+        return tuple(state for state in states if state.overness is not Overness.OVER)
+
+    def not_over_in(self, run: Run) -> tuple[OverState, ...]:
+        """As `not_over`, of a run's state."""
+        jobs = {job.operation_id for job in run.jobs.values() if not job.detached}
+        asked = {o.operation_id: o.deliveries for o in unanswered_of(run) if o.operation_id is not None}
+        asked.update({job: run.deliveries.get(job) or () for job in jobs if job is not None})
+        states = (self.judge(one, deliveries) for one, deliveries in asked.items())
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
     def judge(self, operation_id: OperationId, deliveries: Iterable[Delivery]) -> OverState:

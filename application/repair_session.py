@@ -16,7 +16,7 @@ from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.session.state import Session
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
-from .ledger import Ledger
+from .ledger import CommandLedger
 from .ownership import Owned
 from .spines import Spines
 
@@ -45,7 +45,7 @@ class Repaired:
 class RepairSession:
     """Closes the head run of one session, under ownership."""
 
-    def __init__(self, ledger: Ledger, spines: Spines, sink: LifecycleSink) -> None:
+    def __init__(self, ledger: CommandLedger, spines: Spines, sink: LifecycleSink) -> None:
         self._ledger = ledger
         self._spines = spines
         self._sink = sink

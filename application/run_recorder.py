@@ -21,7 +21,7 @@ from ..domain.commands import (
 )
 from ..domain.events.event import Json, RunEvent
 from ..domain.events.outside import BackgroundStarted
-from ..domain.events.run import RunEnded, RunStatus
+from ..domain.events.run import ContinuationStarted, RunEnded, RunStatus
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
 from ..domain.reasons import FailureClass
@@ -61,6 +61,7 @@ class RunRecorder:
         self._events: dict[int, RunEvent] = {}
         self._stored_calls: dict[str, bytes] = {}
         self._remember(begun)
+        self._first_step_of_continuation = isinstance(self.events[0], ContinuationStarted)
 
     @property
     def run_id(self) -> RunId:
@@ -101,6 +102,9 @@ class RunRecorder:
         self._failpoints.hit(Failpoint.BEFORE_T1)
         receipt = await self._execute(RecordStep(*self._guard, run_id=self.run_id, facts=tuple(facts)))
         self._failpoints.hit(Failpoint.STEP_RECORDED)
+        if self._first_step_of_continuation:
+            self._first_step_of_continuation = False
+            self._failpoints.hit(Failpoint.FIRST_STEP)
         return receipt
 
     async def refuse(self, response: ToolResponded) -> Receipt:

@@ -137,18 +137,19 @@ class Heads:
 
     def world(self, command: AnyCommand, read: Read) -> World:
         """The states that a command is decided on, loaded where they are not known."""
-        session = self._head(session_stream(command.session_id), read).session()
+        session = self.head(session_stream(command.session_id), read).session()
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
-        run = empty("run:") if isinstance(command, AbandonRun) else self._head(run_stream(run_of(command)), read)
+        run = empty("run:") if isinstance(command, AbandonRun) else self.head(run_stream(run_of(command)), read)
         head_run: Run | None = None
         if isinstance(command, OpenRun) and session.head is not None and session.head.run_id not in session.abandoned:
-            head_run = self._head(run_stream(session.head.run_id), read).run()
+            head_run = self.head(run_stream(session.head.run_id), read).run()
         source_id = source_of(command)
-        source = self._head(run_stream(source_id), read).run() if source_id is not None else Run()
+        source = self.head(run_stream(source_id), read).run() if source_id is not None else Run()
         ancestors = _ancestors(command, read) if isinstance(command, ClaimContinuation) else ()
         return World(session, head_run, run.run(), run.digest, source, ancestors)
 
-    def _head(self, stream: str, read: Read) -> Head:
+    def head(self, stream: str, read: Read) -> Head:
+        """The present head of a stream, read where it is not known."""
         known = self._moved.get(stream) or self._cache.get(stream)
         if known is None:
             read(lambda reader: self._cache.put(stream, load(reader, stream)))

@@ -1,0 +1,311 @@
+"""Plans a resume: gathers every fact that the gates look at, and lets the domain decide. SPEC section 13.
+
+Reads only. Where repair has not been done yet, the plan is made on what repair would write, so that looking tells what resuming
+would do. A plan is no lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..domain.errors import StoreError
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunStatus, Trigger
+from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId, run_stream, session_stream
+from ..domain.planning.facts import (
+    Candidate,
+    Drift,
+    ExistingContinuation,
+    FreshIds,
+    PlanFacts,
+    SegmentFacts,
+    SegmentReading,
+    Standing,
+    Unreadable,
+)
+from ..domain.planning.observations import (
+    Authority,
+    Busy,
+    ModelWindow,
+    NotOver,
+    RunningProcess,
+    WorkspaceFound,
+    WorkspaceUnknown,
+)
+from ..domain.planning.outcome import Plan
+from ..domain.planning.planner import plan
+from ..domain.planning.survey import survey
+from ..domain.reasons import ParkReason
+from ..domain.replay.context import ContextHistory
+from ..domain.sealing import DamagedEvent
+from ..domain.session.state import Session
+from ..ports.event_store import EventReader, EventStore
+from ..ports.incarnations import Liveness
+from ..ports.supervised import Overness
+from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceRefused, WorkspaceSeen
+from .agent import Agent
+from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
+from .over import OverJudge
+from .ownership import SessionOwnership
+from .repair_preview import RepairPreview
+from .states import load
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a person, or the host, asks for.
+
+    Attributes:
+        run_id: the run to continue; by default the session's head.
+        expected_high_water: what the caller saw, None where it expects nothing.
+        accepted_drift: what may differ from the recorded profile.
+        drop_permissions: open questions are dropped without an answer.
+        adopt: foreign runs are continued knowingly.
+    """
+
+    run_id: RunId | None = None
+    expected_high_water: int | None = None
+    accepted_drift: frozenset[Drift] = frozenset()
+    drop_permissions: bool = False
+    adopt: bool = False
+    trigger: Trigger = Trigger.PERSON
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and whether repair is still to be done before it can be carried out."""
+
+    plan: Plan
+    repair_pending: bool = False
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What was read of the store."""
+
+    candidate: Candidate | None = None
+    session_unreadable: Unreadable | None = None
+    lineage: tuple[SegmentReading, ...] = ()
+    earlier: ContextHistory | None = None
+    existing: ExistingContinuation | None = None
+    behind_anchor: bool = False
+    repair_pending: bool = False
+    ids_taken: set[str] = field(default_factory=set)
+
+
+class PlanResume:
+    """Makes plans; safe to call at any time, by anybody, any number of times.
+
+    Args:
+        feature_enabled: asked at each plan (SPEC section 17, `SAFEPOINT_RESUME`).
+        protocol: what the store lets a continuation declare.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        ownership: SessionOwnership,
+        over: OverJudge,
+        workspaces: WorkspaceIdentity,
+        preview: RepairPreview,
+        *,
+        feature_enabled: Callable[[], bool] = lambda: True,
+        protocol: Protocol | None = TOOL_BOUNDARY_PROTOCOL,
+    ) -> None:
+        self._store = store
+        self._ownership = ownership
+        self._over = over
+        self._workspaces = workspaces
+        self._preview = preview
+        self._feature_enabled = feature_enabled
+        self._protocol = protocol
+
+    def __call__(
+        self, session_id: SessionId, agent: Agent, request: PlanRequest, fresh: FreshIds | None = None
+    ) -> Planned:
+        """Plan to continue a session's interrupted run.
+
+        Args:
+            fresh: what the continuation will be called; by default ids made from the boundary, for looking only.
+        """
+        busy, authority = self._owner(session_id)
+        try:
+            with self._store.snapshot() as reader:
+                seen = self._read(reader, session_id, request, repairable=busy is None)
+                fresh = fresh or self._preview.ids(session_id, seen.lineage)
+                taken = (fresh.run_id,) if reader.last(run_stream(fresh.run_id)) is not None else ()
+        except StoreError as error:
+            seen, taken = _Gathered(session_unreadable=_unreadable(session_id, error)), ()
+            fresh = fresh or self._preview.ids(session_id, ())
+        return Planned(
+            plan(self._facts(session_id, agent, request, fresh, seen, taken, busy, authority)), seen.repair_pending
+        )
+
+    def _owner(self, session_id: SessionId) -> tuple[Busy | None, Authority]:
+        row, owner, liveness = self._ownership.owner_of(session_id)
+        if row is None or row.incarnation_id is None or self._ownership.is_mine(row.incarnation_id):
+            return None, Authority.HELD_OR_FREE
+        if liveness is Liveness.DEAD:
+            return None, Authority.HELD_OR_FREE
+        if liveness is Liveness.ALIVE and owner is not None:
+            return Busy(owner.pid, f"process {owner.pid} on {owner.host} owns it"), Authority.HELD_OR_FREE
+        return None, Authority.COULD_NOT_LOOK
+
+    def _read(self, reader: EventReader, session_id: SessionId, request: PlanRequest, *, repairable: bool) -> _Gathered:
+        seen = _Gathered()
+        try:
+            session = load(reader, session_stream(session_id)).session()
+        except DamagedEvent as damage:
+            head = RunId(session_id)
+            seen.session_unreadable = Unreadable(ParkReason.SOURCE_RUN_UNREADABLE, head, damage.detail, damage.sequence)
+            return seen
+        if session.head is None:
+            return seen
+        run_id = request.run_id or session.head.run_id
+        seen.behind_anchor = reader.standing(run_id).behind_anchor
+        source = self._source(reader, session, run_id, seen, repairable=repairable)
+        status = _status(source)
+        seen.candidate = Candidate(run_id, status, session.head.run_id, run_id in session.abandoned)
+        seen.lineage = (source,) if isinstance(source, Unreadable) else read_ancestors(reader, source)
+        if isinstance(source, SegmentFacts) and source.claimed is not None:
+            seen.existing = self._existing(reader, source)
+        seen.earlier = _earlier(reader, seen)
+        return seen
+
+    def _source(
+        self, reader: EventReader, session: Session, run_id: RunId, seen: _Gathered, *, repairable: bool
+    ) -> SegmentReading:
+        """The run to continue, as repair would leave it."""
+        source = reading_of(reader, run_id)
+        is_head = session.head is not None and session.head.run_id == run_id
+        open_run = isinstance(source, SegmentFacts) and (_status(source) is None or _has_open_jobs(source))
+        unstarted = isinstance(source, Unreadable) and source.code is ParkReason.RUNTIME_LEDGER_EMPTY
+        if repairable and is_head and (open_run or unstarted) and run_id not in session.abandoned:
+            repaired = self._preview.repaired(reader, session)
+            if repaired is not None:
+                seen.repair_pending = True
+                return repaired
+        return source
+
+    def _existing(self, reader: EventReader, source: SegmentFacts) -> ExistingContinuation:
+        """How far the continuation of a boundary came, from the first and terminal events of its target."""
+        claimed = source.claimed
+        assert claimed is not None
+        target = reading_of(reader, claimed.target.run_id)
+        if isinstance(target, Unreadable) and target.code is ParkReason.RUNTIME_LEDGER_EMPTY:
+            standing = Standing.UNSTARTED
+        elif _status(target) is not None:
+            standing = Standing.ENDED
+        else:
+            starter = claimed.incarnation_id
+            if isinstance(target, SegmentFacts) and target.opening is not None:
+                starter = target.opening.incarnation_id
+            dead = self._ownership.liveness_of(starter) is Liveness.DEAD
+            standing = Standing.STARTED_BY_THE_DEAD if dead else Standing.STARTED
+        return ExistingContinuation(claimed.claim_id, claimed.target.run_id, standing)
+
+    def _facts(
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        request: PlanRequest,
+        fresh: FreshIds,
+        seen: _Gathered,
+        taken: tuple[str, ...],
+        busy: Busy | None,
+        authority: Authority,
+    ) -> PlanFacts:
+        profile = agent.profile()
+        window = agent.provider.profile().window_tokens
+        return PlanFacts(
+            session_id=session_id,
+            fresh=fresh,
+            candidate=seen.candidate,
+            lineage=seen.lineage,
+            workspace=self._workspace(str(agent.workspace)),
+            profile=profile,
+            tools=profile.tools,
+            protocol=self._protocol,
+            cwd=str(agent.workspace),
+            feature_enabled=self._feature_enabled(),
+            trigger=request.trigger,
+            busy=busy,
+            session_unreadable=seen.session_unreadable,
+            expected_high_water=request.expected_high_water,
+            earlier=seen.earlier,
+            behind_anchor=seen.behind_anchor,
+            adopt=request.adopt,
+            existing=seen.existing,
+            authority=authority,
+            not_over=self._not_over(seen),
+            drop_permissions=request.drop_permissions,
+            accepted_drift=request.accepted_drift,
+            window=None if window is None else ModelWindow(window),
+            ids_taken=frozenset(taken),
+        )
+
+    def _not_over(self, seen: _Gathered) -> tuple[NotOver, ...]:
+        states = (
+            state
+            for segment in seen.lineage
+            if isinstance(segment, SegmentFacts)
+            for state in self._over.not_over(segment.events, segment.resolution)
+        )
+        return tuple(
+            NotOver(
+                state.operation_id,
+                state.overness is Overness.COULD_NOT_LOOK,
+                tuple(RunningProcess(process.pid, process.name) for process in state.processes),
+            )
+            for state in states
+        )
+
+    def _workspace(self, path: str) -> WorkspaceFound | WorkspaceUnknown:
+        match self._workspaces.observe(path):
+            case WorkspaceSeen(identity=identity, canonical_path=canonical):
+                return WorkspaceFound(identity, canonical)
+            case WorkspaceMissing(what=what):
+                detail = f"the {what.value} is not there"
+                return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
+            case WorkspaceRefused(detail=detail):
+                return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
+            case CouldNotLook(detail=detail):
+                return WorkspaceUnknown(ParkReason.SAFETY_OBSERVATION_UNAVAILABLE, (path,), detail)
+
+
+def _has_open_jobs(source: SegmentFacts) -> bool:
+    return source.claimed is None and bool(survey(source.events).open_jobs)
+
+
+def _status(source: SegmentReading) -> RunStatus | None:
+    if isinstance(source, Unreadable):
+        return None
+    ended = survey(source.events).terminals
+    return ended[-1].status if ended else None
+
+
+def _earlier(reader: EventReader, seen: _Gathered) -> ContextHistory | None:
+    """The turns before the lineage; what cannot be read of them stands in the lineage's place, first."""
+    chain = [segment for segment in seen.lineage if isinstance(segment, SegmentFacts)]
+    if len(chain) != len(seen.lineage) or not chain:
+        return None
+    try:
+        return read_earlier(reader, chain)
+    except LineageBroken as broken:
+        damage: SegmentReading = Unreadable(ParkReason.RUNTIME_LINEAGE_MISSING, broken.run_id, broken.detail)
+    except DamagedEvent as error:
+        run_id = RunId(error.stream.partition(":")[2])
+        damage = Unreadable(ParkReason.RUNTIME_LEDGER_UNREADABLE, run_id, error.detail, error.sequence)
+    except (AssertionError, KeyError):
+        return None  # the root is no opening event, which the planner reports
+    seen.lineage = (damage, *seen.lineage)
+    return None
+
+
+def _unreadable(session_id: SessionId, error: StoreError) -> Unreadable:
+    return Unreadable(ParkReason.STORE_UNAVAILABLE, RunId(session_id), error.detail)
+
+
+def fresh_ids(claim_id: ClaimId, identity: ExecutionIdentity) -> FreshIds:
+    """The ids of a continuation that is going to be."""
+    return FreshIds(claim_id, identity.run_id, identity.turn_id, identity.invocation_id)

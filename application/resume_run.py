@@ -1,0 +1,243 @@
+"""Continues an interrupted run as a new one: plan, revalidate, claim, start, and only then the provider. SPEC section 14."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from anyio import to_thread
+
+from ..domain.commands import ClaimContinuation, StartContinuation
+from ..domain.errors import StoreError, WriteRefused
+from ..domain.events.model import HostMessage
+from ..domain.events.run import RunClaimed, StartKind
+from ..domain.events.session import RunAdmitted, RunKind
+from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId
+from ..domain.planning.outcome import Continue, Note, Park, Reason
+from ..domain.planning.revalidation import compare
+from ..domain.reasons import ParkReason, RevalidationCode, WriteRefusal
+from ..ports.failpoints import Failpoint, Failpoints
+from ..ports.ids import Ids
+from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
+from .agent import Agent
+from .agent_loop import RunOutcome
+from .async_ledger import AsyncLedger
+from .drive_run import DriveRun
+from .live_runs import LiveRun
+from .ownership import Owned, SessionBusy, SessionOwnership
+from .plan_resume import PlanRequest, PlanResume, fresh_ids
+from .record_settled_jobs import RecordSettledJobs
+from .repair_session import Repaired, RepairSession, started_from
+from .run_agent import Screen
+from .spines import Spines
+from .start_proof import proof_of
+from .start_turn import Begun
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The run is kept as it is.
+
+    Attributes:
+        reasons: every failing gate, in their order.
+        changed: what differed between the plan and the world right before execution; then the reasons are of the second look.
+        repaired: what was closed before the plan was made.
+    """
+
+    session_id: SessionId
+    reasons: tuple[Reason, ...]
+    notes: tuple[Note, ...] = ()
+    changed: tuple[RevalidationCode, ...] = ()
+    repaired: Repaired | None = None
+
+    @property
+    def codes(self) -> tuple[ParkReason, ...]:
+        """Each code once, in order."""
+        return tuple(dict.fromkeys(reason.code for reason in self.reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A new run went on from the boundary, to its own end."""
+
+    session_id: SessionId
+    source_run_id: RunId
+    run_id: RunId
+    claim_id: ClaimId
+    outcome: RunOutcome
+    notes: tuple[Note, ...] = ()
+    repaired: Repaired | None = None
+
+
+class ResumeRun:
+    """The one way from an interrupted run to a new one, for every host."""
+
+    def __init__(
+        self,
+        ledger: AsyncLedger,
+        ownership: SessionOwnership,
+        repair: RepairSession,
+        settle_jobs: RecordSettledJobs,
+        plan: PlanResume,
+        drive: DriveRun,
+        spines: Spines,
+        ids: Ids,
+        failpoints: Failpoints,
+        sink: LifecycleSink,
+    ) -> None:
+        self._ledger = ledger
+        self._ownership = ownership
+        self._repair = repair
+        self._settle_jobs = settle_jobs
+        self._plan = plan
+        self._drive = drive
+        self._spines = spines
+        self._ids = ids
+        self._failpoints = failpoints
+        self._sink = sink
+
+    async def __call__(
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        screen: Screen,
+        started: Callable[[LiveRun], None] = lambda run: None,
+        request: PlanRequest | None = None,
+    ) -> Parked | Continued:
+        """Repair, plan, and continue or park.
+
+        Args:
+            started: told how to stop the new run.
+            request: what the caller asks for; by default the session's head run, with nothing accepted.
+
+        Raises:
+            StoreError, WriteRefused: the store could not be written, or the new run could not be recorded any further.
+        """
+        request = request or PlanRequest()
+        look = await to_thread.run_sync(self._plan, session_id, agent, request)
+        if isinstance(look.plan, Park) and not look.repair_pending:
+            return self._parked(
+                session_id, look.plan, None
+            )  # nothing to own or to write: a session that never was stays so
+        try:
+            owned = await to_thread.run_sync(self._ownership.own, session_id)
+        except SessionBusy as busy:
+            return Parked(session_id, (_busy(busy),))
+        try:
+            prepared = await self._prepare(owned, agent, request)
+        except (StoreError, WriteRefused):
+            self._ownership.keep(owned)  # what was written is not known, or the session has another owner
+            raise
+        except BaseException:
+            self._ownership.release(owned)
+            raise
+        if isinstance(prepared, Parked):
+            self._ownership.release(owned)
+            return prepared
+        plan, begun, repaired = prepared
+        outcome = await self._drive(begun, agent, screen, started)
+        self._failpoints.hit(Failpoint.CONTINUATION_ENDED)
+        return Continued(
+            session_id, plan.source.run_id, begun.identity.run_id, plan.claim_id, outcome, plan.notes, repaired
+        )
+
+    async def _prepare(
+        self, owned: Owned, agent: Agent, request: PlanRequest
+    ) -> Parked | tuple[Continue, Begun, Repaired]:
+        repaired = await to_thread.run_sync(self._repair, owned)
+        await to_thread.run_sync(self._settle_jobs, owned)
+        fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(owned.session_id))
+        make = partial(self._plan, owned.session_id, agent, request, fresh)
+        plan = (await to_thread.run_sync(make)).plan
+        if isinstance(plan, Park):
+            return self._parked(owned.session_id, plan, repaired)
+        self._tell(LifecycleKind.PLAN_APPROVED, owned.session_id, plan.source.run_id, plan.claim_id)
+        again = (await to_thread.run_sync(make)).plan
+        if changed := compare(plan, again):
+            reasons = again.reasons if isinstance(again, Park) else ()
+            return Parked(owned.session_id, reasons, again.notes, changed, repaired)
+        begun = await self._begin(owned, plan)
+        if isinstance(begun, Reason):
+            changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
+            return Parked(owned.session_id, (begun,), plan.notes, changed, repaired)
+        return plan, begun, repaired
+
+    async def _begin(self, owned: Owned, plan: Continue) -> Begun | Reason:
+        """Claim, then start. Only what this very attempt acquired goes on."""
+        claim = self._claim(owned, plan)
+        try:
+            acquired = await self._ledger.execute(claim)
+        except WriteRefused as refused:
+            if refused.code is WriteRefusal.RUN_CLAIMED:
+                return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"detail": refused.detail})
+            raise
+        if not acquired.first:
+            return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"claim": plan.claim_id})
+        self._failpoints.hit(Failpoint.CLAIM_COMMITTED)
+        grants = self._ledger.ledger.session(owned.session_id).grants
+        receipt = await self._ledger.execute(self._start(owned, plan, claim.claimed))
+        self._failpoints.hit(Failpoint.START_COMMITTED)
+        proof = proof_of(receipt)
+        if proof is None:
+            return Reason(ParkReason.CONTINUATION_STARTED_INDETERMINATE, {"claim": plan.claim_id})
+        return Begun(_identity(owned, plan), owned, receipt, proof, plan.replay.items, grants)
+
+    def _claim(self, owned: Owned, plan: Continue) -> ClaimContinuation:
+        source, target = plan.source, plan.target
+        identity = ExecutionIdentity(source.session_id, source.run_id, source.turn_id, source.invocation_id)
+        claimed = RunClaimed(
+            **self._spines.run(identity),
+            claim_id=plan.claim_id,
+            segments=plan.segments,
+            boundary_digest=plan.boundary_digest,
+            replay_digest=plan.replay.digest,
+            projection_version=plan.replay.version,
+            target=target,
+            accepted_drift=tuple(drift.value for drift in plan.accepted_drift),
+            trigger=plan.trigger,
+            incarnation_id=owned.incarnation_id,
+            epoch=owned.epoch,
+        )
+        admitted = RunAdmitted(
+            **self._spines.session(owned.session_id),
+            run_id=target.run_id,
+            turn_id=target.turn_id,
+            invocation_id=target.invocation_id,
+            kind=RunKind.CONTINUATION,
+            claim_id=plan.claim_id,
+        )
+        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
+        return ClaimContinuation(*guard, source.run_id, claimed, admitted)
+
+    def _start(self, owned: Owned, plan: Continue, claimed: RunClaimed) -> StartContinuation:
+        started = started_from(claimed, StartKind.RUNTIME_ADMISSION, owned, self._spines)
+        messages = tuple(
+            HostMessage(
+                **self._spines.run(started.identity),
+                sentence_id=told.sentence_id,
+                parameters=told.parameters,
+                text=told.text,
+            )
+            for told in plan.told
+        )
+        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
+        return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages)
+
+    def _parked(self, session_id: SessionId, plan: Park, repaired: Repaired | None) -> Parked:
+        codes = tuple(code.value for code in plan.codes)
+        self._sink.record(LifecycleEvent(kind=LifecycleKind.PLAN_PARKED, session_id=session_id, codes=codes))
+        return Parked(session_id, plan.reasons, plan.notes, (), repaired)
+
+    def _tell(self, kind: LifecycleKind, session_id: SessionId, run_id: RunId, claim_id: ClaimId) -> None:
+        self._sink.record(LifecycleEvent(kind=kind, session_id=session_id, run_id=run_id, claim_id=claim_id))
+
+
+def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:
+    target = plan.target
+    return ExecutionIdentity(owned.session_id, target.run_id, target.turn_id, target.invocation_id)
+
+
+def _busy(busy: SessionBusy) -> Reason:
+    pid = None if busy.owner is None else busy.owner.pid
+    return Reason(ParkReason.SESSION_BUSY, {"pid": pid, "detail": str(busy)})
