@@ -265,6 +265,16 @@ class Story:
             effect=effect,
         )
 
+    def until(self, count: int) -> Story:
+        """The same run, cut after some of its events."""
+        cut = Story(self.name)
+        cut.spine, cut.called, cut.events = self.spine, self.called, self.events[:count]
+        return cut
+
+    def before_claim(self) -> Story:
+        """The same run without the claim that follows its boundary."""
+        return self.until(len(self.events) - isinstance(self.events[-1], RunClaimed))
+
     # ---- what is made of it ----------------------------------------------------------------------------------------
 
     def resolution(self, *, foreign: bool = False) -> Resolution:

@@ -1,0 +1,1 @@
+"""Whether a run may be continued: the gates, the plan, and its comparison with the world right before execution."""
