@@ -16,9 +16,9 @@ class RecordingFailpoints(Failpoints):
 
     def __init__(self, at_hit: Callable[[str], None] = lambda _: None) -> None:
         self.hits: list[str] = []
-        self._at_hit = at_hit
+        self.at_hit = at_hit
 
     def hit(self, point: str) -> None:
         """Write the point down."""
         self.hits.append(str(point))
-        self._at_hit(str(point))
+        self.at_hit(str(point))

@@ -26,6 +26,17 @@ from .parameters import MisfitArguments, Parameters
 from .supervised_function import check_importable, supervised_call
 
 BY_ARGUMENTS = "by arguments"
+_NO_PROMISE = Declaration()
+_PROMISES = (
+    "resource_key",
+    "timeout_seconds",
+    "concurrency_limit",
+    "key_valid_seconds",
+    "no_effect_errors",
+    "repeat_free",
+    "supervised",
+    "writes_workspace",
+)
 
 
 class FunctionTool:
@@ -116,31 +127,34 @@ def _evidence(compute: Callable[[Mapping[str, Any], Path], Json], typed: Mapping
 
 def _spec(function: Callable[..., Any], declared: Declaration, parameters: Parameters) -> ToolSpec:
     name = declared.name or function.__name__
-    no_effect_errors: list[Json] = [*sorted(error.__name__ for error in declared.no_effect_errors)]
-    contract: dict[str, Json] = {
-        "contract_id": declared.contract_id or name,
-        "version": declared.version,
-        "recovery": _shown(declared.recovery),
-        "resource_key": _shown(declared.resource_key),
-        "timeout_seconds": declared.timeout_seconds,
-        "concurrency_limit": declared.concurrency_limit,
-        "key_valid_seconds": declared.key_valid_seconds,
-        "no_effect_errors": no_effect_errors,
-        "repeat_free": declared.repeat_free,
-        "supervised": declared.supervised,
-        "writes_workspace": _shown(declared.writes_workspace),
-    }
     return ToolSpec(
         name=name,
         description=declared.description or inspect.getdoc(function) or "",
         input_schema=parameters.schema,
         schema_digest=schema_digest(parameters.schema),
-        contract_digest=contract_digest(contract),
+        contract_digest=contract_digest(_contract(name, declared)),
     )
+
+
+def _contract(name: str, declared: Declaration) -> dict[str, Json]:
+    """Say what is promised; what is left at its default stays unsaid, so that later options change no old digest."""
+    contract: dict[str, Json] = {
+        promise: _shown(getattr(declared, promise))
+        for promise in _PROMISES
+        if getattr(declared, promise) != getattr(_NO_PROMISE, promise)
+    }
+    identity: dict[str, Json] = {"contract_id": declared.contract_id or name, "version": declared.version}
+    return {**contract, **identity, "recovery": _shown(declared.recovery)}
 
 
 def _shown(declared: Any) -> Json:
     """Show what depends on the arguments as that: what it answers is named by the contract's version."""
-    if callable(declared):
-        return BY_ARGUMENTS
-    return declared.value if isinstance(declared, RecoveryMode) else declared
+    match declared:
+        case RecoveryMode():
+            return declared.value
+        case tuple():
+            return [*sorted(error.__name__ for error in declared)]
+        case _ if callable(declared):
+            return BY_ARGUMENTS
+    known: Json = declared
+    return known

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from typing import NamedTuple
+from uuid import NAMESPACE_OID, uuid5
 
 from ...domain import canonical
 from ...ports.workspace import MARKER_BYTES_MAX, MARKER_NAME, MARKER_SCHEMA_VERSION, MarkerFault
@@ -50,6 +51,11 @@ def read_marker(folder: int) -> str | Fault | None:
     if len(data) > MARKER_BYTES_MAX:
         return Fault(MarkerFault.OVERSIZED, f"the marker has more than {MARKER_BYTES_MAX} bytes")
     return _uuid_in(data)
+
+
+def as_uuid(text: str) -> str:
+    """Return the text if it is a UUID in lower case, else the UUID that names it."""
+    return text if _UUID.fullmatch(text) else str(uuid5(NAMESPACE_OID, text))
 
 
 def create_marker(folder: int, uuid: str) -> None:

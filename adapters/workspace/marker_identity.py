@@ -21,7 +21,7 @@ from ...ports.workspace import (
     WorkspaceSeen,
 )
 from .git_exclude import exclude_from_git
-from .marker import Fault, create_marker, read_marker
+from .marker import Fault, as_uuid, create_marker, read_marker
 
 _Look: TypeAlias = Callable[[int, str], WorkspaceObservation]
 """Gets the open folder and its canonical path."""
@@ -31,7 +31,7 @@ class MarkerWorkspaceIdentity(WorkspaceIdentity):
     """Reads and makes `.safepoint-workspace.json`.
 
     Args:
-        ids: gives the UUID of a new workspace.
+        ids: gives the UUID of a new workspace, or a text that is then made into one.
     """
 
     def __init__(self, ids: Ids) -> None:
@@ -53,7 +53,7 @@ class MarkerWorkspaceIdentity(WorkspaceIdentity):
             return found
         notice = exclude_from_git(Path(canonical_path), MARKER_NAME)
         if isinstance(found, WorkspaceMissing):
-            create_marker(folder, self._ids.fresh(str))
+            create_marker(folder, as_uuid(self._ids.fresh(str)))
         return _seen(folder, canonical_path, notice)
 
     def _with_folder(self, path: str, look: _Look) -> WorkspaceObservation:
