@@ -39,11 +39,28 @@ class Survey:
     cwd: str | None = None
 
 
+_SURVEYED = frozenset(
+    {
+        RunOpened,
+        ContinuationStarted,
+        RunEnded,
+        CancelRequested,
+        PermissionRequested,
+        PermissionDecided,
+        PermissionClosed,
+        BackgroundStarted,
+        BackgroundSettled,
+        WorkspaceTransitioned,
+        WorkspaceRenewed,
+    }
+)
+
+
 def survey(events: Sequence[RunEvent]) -> Survey:
     """Go over a run's events once."""
-    seen = Survey(identities=len({(e.session_id, e.run_id, e.turn_id, e.invocation_id) for e in events}))
-    for event in events:
-        # Exact types: `isinstance` is slow on pydantic models, and most events are none of these.
+    seen = Survey(identities=_identities(events))
+    # Exact types: `isinstance` is slow on pydantic models, and most events are none of these.
+    for event in [event for event in events if type(event) in _SURVEYED]:
         if type(event) is RunOpened or type(event) is ContinuationStarted:
             seen.workspace_identity, seen.cwd = event.workspace_identity, event.cwd
         elif type(event) is RunEnded:
@@ -64,3 +81,19 @@ def survey(events: Sequence[RunEvent]) -> Survey:
         elif type(event) is CancelRequested:
             seen.cancel_requested = True
     return seen
+
+
+def _identities(events: Sequence[RunEvent]) -> int:
+    if not events:
+        return 0
+    home = events[0]
+    invocation_id, turn_id, run_id, session_id = home.invocation_id, home.turn_id, home.run_id, home.session_id
+    strangers = {
+        event.identity
+        for event in events
+        if event.invocation_id != invocation_id
+        or event.turn_id != turn_id
+        or event.run_id != run_id
+        or event.session_id != session_id
+    }
+    return 1 + len(strangers)

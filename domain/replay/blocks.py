@@ -21,6 +21,20 @@ from .steps import NOTHING_SHOWN, StepBlock
 
 Block: TypeAlias = MessageItem | StepBlock
 
+_PROJECTED = frozenset(
+    {
+        ToolCalled,
+        ModelText,
+        ModelThinking,
+        ToolResponded,
+        UserMessage,
+        HostMessage,
+        ToolAttested,
+        RunOpened,
+        ContinuationStarted,
+    }
+)
+
 
 class SegmentBlocks:
     """The provider-visible facts of one run, in the order in which a history shows them.
@@ -43,13 +57,9 @@ class SegmentBlocks:
     def feed(self, events: Iterable[RunEvent]) -> None:
         """Take in the next events; what no provider sees costs one look at its type."""
         by_step, by_call, blocks = self._by_step, self._by_call, self.blocks
-        for event in events:
-            # One comparison per kind, the frequent ones first: `isinstance` is slow on pydantic models.
-            if type(event) is ToolResponded:
-                step = by_call.get(event.call_id)
-                if step is not None:  # an orphan is corruption, which the resolver reports
-                    self._answer(step, event)
-            elif type(event) is ToolCalled or type(event) is ModelText or type(event) is ModelThinking:
+        # Exact types: `isinstance` is slow on pydantic models, and half of the events are none of these.
+        for event in [event for event in events if type(event) in _PROJECTED]:
+            if type(event) is ToolCalled or type(event) is ModelText or type(event) is ModelThinking:
                 step = by_step.get(event.step_id)
                 if step is None:
                     step = by_step[event.step_id] = StepBlock(event.step_id)
@@ -58,6 +68,10 @@ class SegmentBlocks:
                 if type(event) is ToolCalled:
                     step.calls += 1
                     by_call[event.call_id] = step
+            elif type(event) is ToolResponded:
+                step = by_call.get(event.call_id)
+                if step is not None:  # an orphan is corruption, which the resolver reports
+                    self._answer(step, event)
             elif type(event) is UserMessage:
                 blocks.append(UserItem(event.event_id, event.text, event.attachments, event.steering))
             elif type(event) is HostMessage:
