@@ -32,7 +32,7 @@ finally:
 def run(points: str, **environment: str) -> tuple[int, list[str]]:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, points],
-        env={"PATH": os.environ["PATH"], **environment},
+        env={**{name: value for name, value in os.environ.items() if "SAFEPOINT" not in name}, **environment},
         capture_output=True,
         text=True,
         check=False,

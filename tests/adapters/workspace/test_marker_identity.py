@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
@@ -184,52 +185,71 @@ def test_looking_changes_no_byte(identity: MarkerWorkspaceIdentity, folder: Path
     assert sorted(path.name for path in folder.rglob("*")) == [".git", "HEAD"]
 
 
-def _ensure_when_told(path: str, gate: multiprocessing.synchronize.Event, answers: multiprocessing.Queue[str]) -> None:
-    gate.wait()
-    seen = MarkerWorkspaceIdentity(Uuid7Ids()).ensure(path)
-    answers.put(seen.identity if isinstance(seen, WorkspaceSeen) else repr(seen))
+TOGETHER = """
+import sys
+from safepoint.adapters.system.ids import Uuid7Ids
+from safepoint.adapters.workspace.marker_identity import MarkerWorkspaceIdentity
+print("ready", flush=True)
+for path in sys.stdin:
+    print(MarkerWorkspaceIdentity(Uuid7Ids()).ensure(path.strip()).identity, flush=True)
+"""
 
 
 def test_processes_that_make_it_at_once_agree(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("fork")
-    for attempt in range(5):
-        path = tmp_path / str(attempt)
-        path.mkdir()
-        gate, answers = spawn.Event(), spawn.Queue()
-        processes = [spawn.Process(target=_ensure_when_told, args=(str(path), gate, answers)) for _ in range(4)]
-        for process in processes:
-            process.start()
-        gate.set()
-        seen = {answers.get(timeout=60) for _ in processes}
-        for process in processes:
-            process.join()
-        assert len(seen) == 1
-        assert next(iter(seen)).startswith("workspace:v1:")
+    processes = [
+        subprocess.Popen([sys.executable, "-c", TOGETHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    folders = [tmp_path / str(number) for number in range(20)]
+    for folder in folders:
+        folder.mkdir()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{folder}\n" for folder in folders))
+        process.stdin.flush()
+    seen = [process.communicate(timeout=60)[0].splitlines() for process in processes]
+    assert seen[1:] == seen[:1] * 3
+    assert len(set(seen[0])) == len(folders)
 
 
-STEPS = ["open", "write", "fsync", "link", "close"]
+DIE_AT = """
+import os, signal, sys
+from safepoint.adapters.system.ids import Uuid7Ids
+from safepoint.adapters.workspace.marker_identity import MarkerWorkspaceIdentity
+folder, step, spared = sys.argv[1], sys.argv[2], int(sys.argv[3])
+original = getattr(os, step)
+def die(*arguments, **options):
+    global spared
+    spared -= 1
+    if spared < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*arguments, **options)
+setattr(os, step, die)
+MarkerWorkspaceIdentity(Uuid7Ids()).ensure(folder)
+"""
+STEPS = [
+    ("open", 0),
+    ("open", 1),
+    ("open", 2),
+    ("write", 0),
+    ("fsync", 0),
+    ("fsync", 1),
+    ("link", 0),
+    ("close", 0),
+    ("close", 1),
+]
 
 
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only where a file can be made without a name")
-@pytest.mark.parametrize("step", STEPS)
-def test_whoever_is_killed_leaves_no_marker_or_a_whole_one_and_no_debris(folder: Path, step: str) -> None:
-    """A real SIGKILL right before each system call of each kind that makes the marker."""
-    child = os.fork()
-    if child == 0:
-        original, calls = getattr(os, step), iter([False] if step == "open" else [])
-
-        def die(*arguments: object, **options: object) -> object:
-            if next(calls, True):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return original(*arguments, **options)
-
-        setattr(os, step, die)
-        MarkerWorkspaceIdentity(CountingIds()).ensure(str(folder))
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+@pytest.mark.parametrize(("step", "spared"), STEPS)
+def test_whoever_is_killed_leaves_no_marker_or_a_whole_one_and_no_debris(folder: Path, step: str, spared: int) -> None:
+    """A real SIGKILL in place of each system call that makes the marker."""
+    ended = subprocess.run([sys.executable, "-c", DIE_AT, str(folder), step, str(spared)], check=False)
+    assert ended.returncode == -signal.SIGKILL
     assert {entry.name for entry in folder.iterdir()} <= {MARKER_NAME}
-    seen = MarkerWorkspaceIdentity(Uuid7Ids()).ensure(str(folder))
-    assert isinstance(seen, WorkspaceSeen)
+    assert isinstance(MarkerWorkspaceIdentity(Uuid7Ids()).ensure(str(folder)), WorkspaceSeen)
 
 
 def test_a_missing_marker_is_told_from_a_missing_folder(identity: MarkerWorkspaceIdentity, folder: Path) -> None:
