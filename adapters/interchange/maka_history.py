@@ -1,0 +1,138 @@
+"""What a foreign ledger shows the model, as our events: enough to make and judge a history of it. SPEC section 19.
+
+Only what a history is made of is here: messages, the parts of model steps, responses. The facts that decide whether a
+history may be made at all are `maka_facts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue, ValidationError
+
+from ...domain.events.event import RunEvent
+from ...domain.events.model import ModelText, ModelThinking, UserMessage
+from ...domain.events.tool import Effect, ToolCalled, ToolResponded
+from . import maka_json
+
+_PARTS = (ModelText, ModelThinking, ToolCalled)
+_ROLES = {
+    "text": ("user", "model"),
+    "thinking": ("model",),
+    "function_call": ("model",),
+    "function_response": ("tool",),
+}
+
+
+class MakaHistory(NamedTuple):
+    """The visible part of a ledger.
+
+    Attributes:
+        events: in order. Where the original names no step, one is made for each uninterrupted stretch of the model.
+        refused: ids of envelopes that no history can show as they stand, such as a call in the user's role.
+    """
+
+    events: tuple[RunEvent, ...]
+    refused: tuple[str, ...]
+
+
+def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
+    """Read what a ledger shows the model; partial, hidden, system and error facts show nothing."""
+    events: list[RunEvent] = []
+    refused: list[str] = []
+    called: set[str] = set()
+    stretch = 0
+    for envelope in envelopes:
+        if not isinstance(envelope, dict) or not _is_shown(envelope):
+            continue
+        if not (events and isinstance(events[-1], _PARTS)):
+            stretch += 1
+        try:
+            event = _event_of(envelope, f"stretch-{stretch}")
+        except (ValidationError, maka_json.MakaJsonError, LookupError, TypeError):
+            refused.append(str(envelope.get("id")))
+            continue
+        if isinstance(event, ToolCalled):
+            called.add(event.call_id)
+        if isinstance(event, ToolResponded) and event.call_id not in called:
+            refused.append(event.event_id)  # its call is hidden, and an answer without its call is no history
+        else:
+            events.append(event)
+    return MakaHistory(tuple(events), tuple(refused))
+
+
+def _is_shown(envelope: Mapping[str, JsonValue]) -> bool:
+    content = envelope.get("content")
+    return (
+        isinstance(content, dict)
+        and content.get("kind") != "error"
+        and envelope.get("partial") is not True
+        and envelope.get("role") != "system"
+        and envelope.get("modelVisibility") != "hidden"
+    )
+
+
+def _event_of(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:
+    content, role, refs = envelope["content"], envelope["role"], envelope.get("refs") or {}
+    kind = content["kind"]
+    if role not in _ROLES[kind]:
+        raise LookupError(f"{kind} in the role {role}")
+    session_id, run_id, turn_id, invocation_id = (
+        envelope[f"{name}Id"] for name in ("session", "run", "turn", "invocation")
+    )
+    fields = {
+        "event_id": envelope["id"],
+        "session_id": session_id,
+        "run_id": run_id,
+        "turn_id": turn_id,
+        "invocation_id": invocation_id,
+        "occurred_at": _time_of(envelope.get("ts")),
+    }
+    match kind:
+        case "text" if role == "user":
+            return UserMessage(**fields, text=content["text"], steering=content.get("steering") is True)
+        case "text":
+            step_id = refs.get("providerEventId") or refs.get("storedMessageId") or unnamed_step
+            return ModelText(**fields, step_id=step_id, text=content["text"])
+        case "thinking":
+            return ModelThinking(
+                **fields,
+                step_id=refs.get("providerEventId") or unnamed_step,
+                text=content["text"],
+                signature=content.get("signature"),
+                provider_options=content.get("providerOptions"),
+            )
+        case "function_call":
+            return ToolCalled(
+                **fields,
+                step_id=refs.get("stepId") or unnamed_step,
+                call_id=content["id"],
+                tool_name=content["name"],
+                args=_as_stored(content.get("args")),
+                provider_options=content.get("providerOptions"),
+            )
+        case _:
+            failed = content.get("isError") is True
+            return ToolResponded(
+                **fields,
+                call_id=content["id"],
+                tool_name=content["name"],
+                result=_as_stored(content.get("result")),
+                is_error=failed,
+                effect=Effect.UNKNOWN if failed else Effect.DONE,
+            )
+
+
+def _as_stored(value: JsonValue) -> JsonValue:
+    """The value with every number as the double that the original took it for."""
+    return maka_json.parse(maka_json.canonical(value))
+
+
+def _time_of(milliseconds: object) -> str:
+    moment = milliseconds / 1000 if isinstance(milliseconds, int | float) else 0.0
+    try:
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (OverflowError, ValueError, OSError) as error:
+        raise LookupError("no such time") from error
