@@ -1,0 +1,89 @@
+"""Raw errors of sqlite3 and the file system, as the errors that callers know. The only place that reads their codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from eventsourcing.persistence import PersistenceError
+
+from ...domain.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+
+_ROOM_BYTES_MIN = 1024 * 1024
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_WRITE_FAILED = {
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+    sqlite3.SQLITE_IOERR_SHMMAP,
+}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def translated(path: Path, doing: str) -> Iterator[None]:
+    """Raise what goes wrong inside as a `StoreError`, with its cause.
+
+    Args:
+        path: the database.
+        doing: what was being done, for the sentence: "cannot <doing> <path>".
+    """
+    try:
+        yield
+    except (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError) as error:
+        raise store_error(error, path, doing) from error
+
+
+def store_error(error: Exception, path: Path, doing: str) -> StoreError:
+    """The error that callers know for a foreign one."""
+    if isinstance(error, PersistenceError) and isinstance(error.__cause__, Exception):
+        return store_error(error.__cause__, path, doing)
+    sentence = f"cannot {doing} {path}: {error}"
+    if isinstance(error, OSError):
+        return StoreFull(sentence) if error.errno in _NO_ROOM else StoreUnavailable(sentence)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return StoreDamaged(sentence) if "decode to UTF-8" in str(error) else StoreUnavailable(sentence)
+    if code == sqlite3.SQLITE_FULL or (code in _WRITE_FAILED and _no_room_left(path)):
+        return StoreFull(f"cannot {doing} {path}: there is no room left")
+    primary = code & 0xFF
+    if primary in _DAMAGED:
+        return StoreDamaged(sentence)
+    if primary in _BUSY:
+        return StoreUnavailable(f"cannot {doing} {path}: another process keeps it locked")
+    if primary == sqlite3.SQLITE_ERROR:
+        return StoreDamaged(f"{sentence} (its tables are not what they should be)")
+    return StoreUnavailable(sentence)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether pages of the database are not what they should be."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_CORRUPT
+
+
+def _no_room_left(path: Path) -> bool:
+    """Whether a failed write failed for want of room: SQLite does not say, except for a full disk."""
+    file_bytes_max, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if file_bytes_max != resource.RLIM_INFINITY:
+        largest = max((_size(path), _size(Path(f"{path}-wal")), _size(Path(f"{path}-shm"))))
+        if largest + _ROOM_BYTES_MIN > file_bytes_max:
+            return True
+    try:
+        space = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < _ROOM_BYTES_MIN or (space.f_files > 0 and space.f_favail == 0)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,88 @@
+"""Where a store is, and whether it is still there: a copy or a restored file is another file. SPEC section 6."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from ...domain.errors import StoreUnavailable
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class FileIdentity(NamedTuple):
+    """Which file it is. Text, because inode numbers may exceed what SQLite counts to."""
+
+    device: str
+    inode: str
+    boot_id: str | None
+
+    def same_file_as(self, recorded: FileIdentity) -> bool:
+        """Tell whether this is the recorded file, under whatever name.
+
+        A file system may get another device number at the next boot, so devices are compared within one boot only.
+        """
+        if self.inode != recorded.inode:
+            return False
+        return self.device == recorded.device or self.boot_id is None or self.boot_id != recorded.boot_id
+
+
+class Place:
+    """The files of one store, by their real path.
+
+    Raises:
+        StoreUnavailable: the path is a folder or another thing that cannot be a database, or its folder is missing.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.database = Path(os.path.realpath(path))
+        self.anchor = Path(f"{self.database}.anchor")
+        self.wal = Path(f"{self.database}-wal")
+        self.boot_id = _boot_id()
+        self._text = str(self.database)
+        try:
+            mode = self.database.stat().st_mode
+        except FileNotFoundError:
+            if not self.database.parent.is_dir():
+                raise StoreUnavailable(f"cannot keep a store at {self.database}: its folder does not exist") from None
+        except OSError as error:
+            raise StoreUnavailable(f"cannot look at {self.database}: {error}") from error
+        else:
+            if not stat.S_ISREG(mode):
+                kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+                raise StoreUnavailable(f"cannot use {self.database} as a store: it is {kind}")
+
+    def identity(self) -> FileIdentity | None:
+        """Which file is there now, or None when there is none.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        try:
+            found = self.database.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreUnavailable(f"cannot look at {self.database}: {error}") from error
+        return FileIdentity(str(found.st_dev), str(found.st_ino), self.boot_id)
+
+    def is_still(self, device_and_inode: tuple[int, int]) -> bool:
+        """Tell whether the database is the file that it was; cheap, because it is asked once per commit."""
+        try:
+            found = os.stat(self._text)  # noqa: PTH116
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == device_and_inode
+
+    def uri(self, mode: str) -> str:
+        """The database as SQLite's URI with an opening mode (`ro` or `rw`)."""
+        return f"{self.database.as_uri()}?mode={mode}"
+
+
+def _boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return None

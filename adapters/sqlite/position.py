@@ -1,0 +1,65 @@
+"""How far a store has come: how many events it keeps, and one digest over all of them in their order. SPEC section 6.
+
+Rows of the events table have no gaps, so the newest row number is the commit counter, and every transaction raises it.
+The digest is written down now and then, as a control row; from the last one it is worked out by hashing the few events
+since. So an anchor of any age can be compared, and a commit writes no page for it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from ...domain import canonical
+from ...domain.errors import StoreDamaged
+from ...domain.sealing import digest_of
+
+COMMIT_DOMAIN = "safepoint.commit.v1"
+FIRST_DIGEST = "0" * 64
+EVENTS_BETWEEN_ROWS = 64
+BYTES_BETWEEN_ROWS = 64 * 1024
+
+_NEWEST = "SELECT COALESCE(MAX(rowid), 0) FROM stored_events"
+_BASE = "SELECT counter, digest FROM commits WHERE counter <= ? ORDER BY counter DESC LIMIT 1"
+_SINCE = "SELECT state FROM stored_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid"
+INSERT = "INSERT INTO commits VALUES (?, ?)"
+
+
+class Position(NamedTuple):
+    """A point in a store's life."""
+
+    counter: int
+    digest: str
+
+    def after(self, event_digest: str) -> Position:
+        """The point after one more event."""
+        return Position(self.counter + 1, canonical.digest(COMMIT_DOMAIN, f"{self.digest}{event_digest}".encode()))
+
+
+FIRST = Position(0, FIRST_DIGEST)
+
+
+def newest(cursor: sqlite3.Cursor | sqlite3.Connection) -> int:
+    """The commit counter, in the present transaction."""
+    (counter,) = cursor.execute(_NEWEST).fetchone()
+    return int(counter)
+
+
+def position_at(cursor: sqlite3.Cursor | sqlite3.Connection, counter: int, known: Position | None = None) -> Position:
+    """The point at which the store had kept so many events.
+
+    Args:
+        cursor: reads the store, in the present transaction.
+        counter: not more than `newest`.
+        known: a point that this connection has seen, if any.
+    """
+    if known is not None and known.counter == counter:
+        return known
+    if known is None or known.counter > counter:
+        row = cursor.execute(_BASE, (counter,)).fetchone()
+        if row is None:
+            raise StoreDamaged("the control rows of the commits are missing")
+        known = Position(*row)
+    for (state,) in cursor.execute(_SINCE, (known.counter, counter)):
+        known = known.after(digest_of(state if isinstance(state, bytes) else b""))
+    return known

@@ -1,0 +1,128 @@
+"""Rebuilding the projections from the events, and comparing them with what the events make. SPEC section 7."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+
+from ...domain.errors import StoreUnavailable
+from ...domain.projection_rebuild import NoRows, bare_row_of, rows_of_record
+from ...domain.projections import TABLES, Column, Row
+from ...domain.sealing import StoredRecord
+from ...ports.store_keeping import ProjectionDifference, Projections, Rebuilt
+from . import projection_tables
+from .errors import translated
+from .place import Place
+from .reader import Readers
+from .transaction import Transaction
+from .writer import Writer
+
+_EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events ORDER BY rowid"
+_COUNT = "SELECT COUNT(*) FROM stored_events"
+_BATCH = 1000
+
+
+class SqliteProjections(Projections):
+    """The projections of one store.
+
+    Args:
+        place: the store's files.
+        readers: look.
+        writer: begins transactions; None where the store was opened for reading.
+    """
+
+    def __init__(self, place: Place, readers: Readers, writer: Writer | None) -> None:
+        self._place = place
+        self._readers = readers
+        self._writer = writer
+
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
+        """See `Projections`."""
+        if self._writer is None:
+            raise StoreUnavailable("the store was opened for reading")
+        with Transaction(self._writer) as transaction:
+            return rebuild_in(transaction, progress)
+
+    def are_as_expected(self) -> bool:
+        """Tell whether the projections have the shape that this program reads and writes."""
+        with self._readers.view() as view, translated(self._place.database, "look at the projections of"):
+            return projection_tables.are_as_expected(view.connection)
+
+    def differences(self) -> Iterator[ProjectionDifference]:
+        """See `Projections`."""
+        with self._readers.view() as view, translated(self._place.database, "compare the projections of"):
+            connection = view.connection
+            for name in TABLES:
+                connection.execute(projection_tables.table_statement(name, database="temp"))
+            try:
+                for row in _rows(connection):
+                    connection.execute(*projection_tables.upsert(row, database="temp"))
+                for name in TABLES:
+                    yield from _compare(connection, name)
+            finally:
+                for name in TABLES:
+                    connection.execute(f"DROP TABLE temp.{name}")
+
+
+def rebuild_in(transaction: Transaction, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
+    """Drop the projections and make them again inside a transaction; memory stays flat."""
+    connection = transaction.raw.connection
+    for statement in (*projection_tables.drop_statements(connection), *projection_tables.statements()):
+        transaction.cursor.execute(statement)
+    (total,) = connection.execute(_COUNT).fetchone()
+    done = rows = unreadable = 0
+    for record in _records(connection):
+        made, readable = _rows_or_bare(record)
+        for row in made:
+            transaction.raw.execute(*projection_tables.upsert(row))
+        done, rows, unreadable = done + 1, rows + len(made), unreadable + (not readable)
+        if progress is not None and done % _BATCH == 0:
+            progress(done, total)
+    if progress is not None:
+        progress(done, total)
+    return Rebuilt(done, rows, unreadable)
+
+
+def _records(connection: sqlite3.Connection) -> Iterator[StoredRecord]:
+    return map(StoredRecord._make, connection.execute(_EVENTS))
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    for record in _records(connection):
+        yield from _rows_or_bare(record)[0]
+
+
+def _rows_or_bare(record: StoredRecord) -> tuple[tuple[Row, ...], bool]:
+    """The rows of an event and True, or the bare row of its stream and False."""
+    try:
+        return rows_of_record(record), True
+    except (NoRows, TypeError):  # damage may have made anything of a column
+        bare = bare_row_of(str(record.stream))
+        return (() if bare is None else (bare,)), False
+
+
+def _compare(connection: sqlite3.Connection, name: str) -> Iterator[ProjectionDifference]:
+    """Walk both tables in the order of their key, as they are stored."""
+    table = TABLES[name]
+    query = f"SELECT {', '.join(table.columns)} FROM {{}}.{name} ORDER BY {', '.join(table.key)}"
+    found, expected = (connection.execute(query.format(database)) for database in ("main", "temp"))
+    width = len(table.key)
+
+    def named(row: tuple[Column, ...] | None) -> Mapping[str, Column] | None:
+        return None if row is None else dict(zip(table.columns, row, strict=True))
+
+    left, right = next(found, None), next(expected, None)
+    while left is not None or right is not None:
+        if left == right:
+            left, right = next(found, None), next(expected, None)
+            continue
+        if right is None or (left is not None and left[:width] < right[:width]):
+            assert left is not None
+            yield ProjectionDifference(name, left[:width], named(left), None)
+            left = next(found, None)
+        elif left is None or right[:width] < left[:width]:
+            yield ProjectionDifference(name, right[:width], None, named(right))
+            right = next(expected, None)
+        else:
+            yield ProjectionDifference(name, left[:width], named(left), named(right))
+            left, right = next(found, None), next(expected, None)

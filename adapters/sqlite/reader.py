@@ -1,0 +1,177 @@
+"""Consistent views of the streams. Reading changes no byte of the database or its WAL. SPEC sections 6 and 20."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ...domain.errors import StoreBehindAnchor, StoreMissing, StoreUnavailable
+from ...domain.identifiers import EventId, RunId
+from ...domain.sealing import StoredRecord
+from ...domain.unique_ids import IdKind
+from ...ports.event_store import EventReader, Location, Standing
+from ...ports.store_keeping import StoreCondition, Trust
+from . import schema
+from .anchor import Anchor, AnchorReading, AnchorRecord, NoAnchor
+from .condition import judge
+from .connection import close_quietly, connect_for_reading
+from .errors import translated
+from .peek import require_not_foreign
+from .place import FileIdentity, Place
+from .position import newest
+
+_READ = (
+    "SELECT originator_version, topic, state FROM stored_events"
+    " WHERE originator_id = ? AND originator_version > ? ORDER BY originator_version LIMIT ?"
+)
+_LAST = (
+    "SELECT originator_version, topic, state FROM stored_events"
+    " WHERE originator_id = ? ORDER BY originator_version DESC LIMIT 1"
+)
+_LOCATE = f"SELECT stream, version FROM unique_ids WHERE id = ? AND kind = '{IdKind.EVENT}'"
+_ADMISSION = "SELECT generation FROM admissions WHERE run_id = ?"
+_LIMIT_MAX = 10_000
+
+
+def _record(stream: str, version: object, topic: object, state: object) -> StoredRecord:
+    """A row as a record; whatever damage made of its types is left for `unseal` to name."""
+    return StoredRecord(
+        stream,
+        version if isinstance(version, int) else 0,
+        topic if isinstance(topic, str) else "",
+        state if isinstance(state, bytes) else b"",
+    )
+
+
+class SqliteReader(EventReader):
+    """One view, over a connection whose transaction has begun."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, place: Place, here: FileIdentity | None, anchor: AnchorReading
+    ) -> None:
+        self.connection = connection
+        self._place = place
+        self._here = here
+        self._anchor = anchor
+        self._condition: StoreCondition | None = None
+
+    def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> Sequence[StoredRecord]:
+        """See `EventReader`."""
+        if not 1 <= limit <= _LIMIT_MAX:
+            raise ValueError(f"limit must be 1 to {_LIMIT_MAX}, not {limit}")
+        with translated(self._place.database, f"read {stream} in"):
+            return [_record(stream, *row) for row in self.connection.execute(_READ, (stream, after, limit))]
+
+    def last(self, stream: str) -> StoredRecord | None:
+        """See `EventReader`."""
+        with translated(self._place.database, f"read {stream} in"):
+            row = self.connection.execute(_LAST, (stream,)).fetchone()
+        return None if row is None else _record(stream, *row)
+
+    def locate(self, event_id: EventId) -> Location | None:
+        """See `EventReader`."""
+        with translated(self._place.database, "look for an event in"):
+            row = self.connection.execute(_LOCATE, (event_id,)).fetchone()
+        return None if row is None else Location(*row)
+
+    def standing(self, run_id: RunId) -> Standing:
+        """See `EventReader`."""
+        condition = self.condition()
+        with translated(self._place.database, "look for a run in"):
+            row = self.connection.execute(_ADMISSION, (run_id,)).fetchone()
+        copied = condition.trust is Trust.COPIED
+        behind = condition.trust not in (Trust.OK, Trust.COPIED)
+        return Standing(None if row is None else row[0], condition.generation, behind, copied)
+
+    def condition(self) -> StoreCondition:
+        """How the store stands in this view."""
+        if self._condition is None:
+            with translated(self._place.database, "read the control rows of"):
+                self._condition = judge(self.connection, self._place, self._here, self._anchor)
+        return self._condition
+
+
+class Readers:
+    """Hands out views; thread-safe. Connections are kept for the next view.
+
+    Args:
+        place: the store's files.
+        busy_timeout_seconds: how long to wait while another process recovers the WAL.
+    """
+
+    def __init__(self, place: Place, busy_timeout_seconds: float) -> None:
+        self._place = place
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._anchor = Anchor(place.anchor, busy_timeout_seconds)
+        self._idle: list[tuple[sqlite3.Connection, FileIdentity]] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._process = os.getpid()
+
+    @contextmanager
+    def view(self) -> Iterator[SqliteReader]:
+        """Open a view; the anchor is read before it, so a commit in between can only put the store ahead of it.
+
+        Raises:
+            StoreMissing: there is no database, and never was one that kept facts.
+            StoreBehindAnchor: there is no database, although its anchor says that it kept facts.
+            StoreUnavailable, StoreDamaged, StoreVersionNewer: it cannot be read.
+        """
+        if self._closed or os.getpid() != self._process:
+            raise StoreUnavailable(f"the store {self._place.database} was closed, or opened by another process")
+        anchor = self._anchor.read()
+        here = self._place.identity()
+        if here is None:
+            if isinstance(anchor, AnchorRecord) and anchor.counter > 0:
+                raise StoreBehindAnchor(f"{self._place.database} is gone: its anchor says that it kept facts")
+            raise StoreMissing(f"there is no store at {self._place.database}")
+        connection = self._take(here, anchor)
+        reusable = False
+        try:
+            with translated(self._place.database, "read"):
+                connection.execute("BEGIN")
+                newest(connection)  # the view is of this moment
+            yield SqliteReader(connection, self._place, here, anchor)
+            reusable = True
+        finally:
+            self._give_back(connection, here, reusable=reusable)
+
+    def close(self) -> None:
+        """Close what is idle; idempotent."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            close_quietly(connection)
+
+    def _take(self, here: FileIdentity, anchor: AnchorReading) -> sqlite3.Connection:
+        with self._lock:
+            while self._idle:
+                connection, opened = self._idle.pop()
+                if opened == here:
+                    return connection
+                close_quietly(connection)  # another file took the name
+        with translated(self._place.database, "open"):
+            require_not_foreign(self._place, has_anchor=anchor is not NoAnchor.MISSING)
+            connection = connect_for_reading(self._place, self._busy_timeout_seconds)
+            try:
+                schema.require_store(connection, self._place.database)
+            except BaseException:
+                close_quietly(connection)
+                raise
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection, here: FileIdentity, *, reusable: bool) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            reusable = False
+        with self._lock:
+            if reusable and not self._closed:
+                self._idle.append((connection, here))
+                return
+        close_quietly(connection)

@@ -1,0 +1,184 @@
+"""What the database consists of beside the projections: control rows, unique ids, and the rules that hold against raw
+SQL.
+
+The events stand in the rowid table of eventsourcing's application recorder. Whatever changes here changes
+`SCHEMA_VERSION`, and needs a migration. SPEC section 7.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import lru_cache
+from typing import NamedTuple
+
+from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
+
+from ...domain.errors import StoreDamaged, StoreVersionNewer
+from ...domain.events.catalogue import AFTER_TERMINAL
+from ...domain.events.run import RunClaimed, RunEnded
+from ...domain.unique_ids import FIELDS, IdKind
+
+APPLICATION_ID = 0x53465054
+"""Marks a database as a Safepoint store ("SFPT")."""
+SCHEMA_VERSION = 1
+
+SEALED = "the stream is sealed: only facts that may follow a terminal event may be added, and none after a claim"
+NOT_NEXT = "the version is not the next one of its stream"
+USED_ID = "an id is missing, or is used already"
+
+_TABLES = (
+    """CREATE TABLE store_control (
+        one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL, generation INTEGER NOT NULL CHECK (generation
+        >= 1), device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT)""",
+    "CREATE TABLE commits (counter INTEGER PRIMARY KEY, digest TEXT NOT NULL)",
+    """CREATE TABLE adoptions (
+        generation INTEGER PRIMARY KEY, adopted_by TEXT NOT NULL, note TEXT NOT NULL, adopted_at TEXT NOT NULL,
+        found TEXT NOT NULL)""",
+    """CREATE TABLE unique_ids (
+        id TEXT NOT NULL, kind TEXT NOT NULL, stream TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id, kind)
+        ) WITHOUT ROWID""",
+    """CREATE TABLE admissions (
+        run_id TEXT PRIMARY KEY, session_id TEXT NOT NULL, generation INTEGER NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE sealed_streams (
+        stream TEXT NOT NULL, sealed_by TEXT NOT NULL, PRIMARY KEY (stream, sealed_by)) WITHOUT ROWID""",
+    """CREATE TABLE incarnations (
+        incarnation_id TEXT PRIMARY KEY, pid INTEGER NOT NULL, process_start_time INTEGER NOT NULL, host TEXT NOT NULL,
+        boot_id TEXT NOT NULL, pid_namespace TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE session_owners (
+        session_id TEXT PRIMARY KEY, incarnation_id TEXT REFERENCES incarnations (incarnation_id),
+        epoch INTEGER NOT NULL CHECK (epoch >= 1)) WITHOUT ROWID""",
+)
+
+
+class SchemaObject(NamedTuple):
+    """A table, index or trigger as SQLite describes it."""
+
+    kind: str
+    name: str
+    table: str
+    sql: str | None
+
+
+def _quoted(texts: frozenset[str] | list[str]) -> str:
+    return ", ".join(f"'{text}'" for text in sorted(texts))
+
+
+def _field(name: str) -> str:
+    return f"json_extract(CAST(NEW.state AS TEXT), '$.{name}')"
+
+
+def _events_trigger() -> str:
+    """Refuse an event that is not the next of a stream that is not sealed.
+
+    NEW.rowid is -1 when SQLite is to choose it: a row chosen by the caller could replace another (INSERT OR REPLACE
+    fires no DELETE trigger), or leave a gap.
+    """
+    return f"""CREATE TRIGGER stored_events_insert BEFORE INSERT ON stored_events BEGIN SELECT CASE
+        WHEN NEW.rowid <> -1 THEN RAISE(ABORT, 'the row of an event cannot be chosen')
+        WHEN typeof(NEW.originator_id) <> 'text' OR typeof(NEW.originator_version) <> 'integer'
+            OR typeof(NEW.topic) <> 'text' OR typeof(NEW.state) <> 'blob' THEN RAISE(ABORT, 'this is not an event')
+        WHEN NEW.originator_version <> 1 + COALESCE((SELECT MAX(originator_version) FROM stored_events
+            WHERE originator_id = NEW.originator_id), 0) THEN RAISE(ABORT, '{NOT_NEXT}')
+        WHEN EXISTS (SELECT 1 FROM sealed_streams WHERE stream = NEW.originator_id
+            AND (sealed_by = '{RunClaimed.topic}' OR NEW.topic NOT IN ({_quoted(AFTER_TERMINAL)})))
+            THEN RAISE(ABORT, '{SEALED}')
+        END; END"""
+
+
+def _id_triggers() -> list[str]:
+    """Use up the ids of an event. They are taken from its bytes, so that no writer can leave them out."""
+    triggers = [
+        f"""CREATE TRIGGER stored_events_event_id AFTER INSERT ON stored_events BEGIN
+        INSERT INTO unique_ids VALUES ({_field("event_id")}, '{IdKind.EVENT}', NEW.originator_id,
+        NEW.originator_version); END"""
+    ]
+    for topic, (kind, field) in FIELDS.items():
+        if kind is IdKind.RUN:
+            action = f"""INSERT INTO admissions
+            SELECT {_field(field)}, {_field("session_id")}, generation FROM store_control"""
+        else:
+            action = f"""INSERT INTO unique_ids
+            VALUES ({_field(field)}, '{kind}', NEW.originator_id, NEW.originator_version)"""
+        triggers.append(
+            f"""CREATE TRIGGER stored_events_{kind}_id AFTER INSERT ON stored_events WHEN NEW.topic = '{topic}' BEGIN
+        {action}; END"""
+        )
+    return triggers
+
+
+def _guards() -> list[str]:
+    """Triggers that hold whatever conflict clause (OR REPLACE, OR IGNORE) the statement carries."""
+    facts = ("stored_events", "unique_ids", "sealed_streams")
+    return [
+        f"""CREATE TRIGGER stored_events_seal AFTER INSERT ON stored_events
+        WHEN NEW.topic IN ({_quoted([RunEnded.topic, RunClaimed.topic])}) BEGIN
+        INSERT INTO sealed_streams VALUES (NEW.originator_id, NEW.topic); END""",
+        f"""CREATE TRIGGER unique_ids_insert BEFORE INSERT ON unique_ids
+        WHEN typeof(NEW.id) <> 'text' OR EXISTS (SELECT 1 FROM unique_ids WHERE id = NEW.id AND kind = NEW.kind) BEGIN
+        SELECT RAISE(ABORT, '{USED_ID}'); END""",
+        f"""CREATE TRIGGER admissions_insert BEFORE INSERT ON admissions
+        WHEN typeof(NEW.run_id) <> 'text' OR typeof(NEW.session_id) <> 'text'
+        OR EXISTS (SELECT 1 FROM admissions WHERE run_id = NEW.run_id) BEGIN
+        SELECT RAISE(ABORT, '{USED_ID}'); END""",
+        """CREATE TRIGGER admissions_update BEFORE UPDATE ON admissions
+        WHEN NEW.run_id <> OLD.run_id OR NEW.session_id <> OLD.session_id OR NEW.generation <> 0 BEGIN
+        SELECT RAISE(ABORT, 'an admission can only become foreign'); END""",
+        *(
+            f"""CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} BEGIN
+        SELECT RAISE(ABORT, 'facts are never changed'); END"""
+            for table in facts
+        ),
+        *(
+            f"""CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} BEGIN
+        SELECT RAISE(ABORT, 'facts are never deleted'); END"""
+            for table in (*facts, "admissions")
+        ),
+    ]
+
+
+@lru_cache(maxsize=1)
+def statements() -> tuple[str, ...]:
+    """Everything that makes an empty store, projections aside."""
+    recorder = SQLiteApplicationRecorder(SQLiteDatastore(":memory:", originator_id_type="text"))
+    return (*recorder.create_table_statements, *_TABLES, _events_trigger(), *_id_triggers(), *_guards())
+
+
+def objects_of(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
+    """What a database consists of."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    return frozenset(SchemaObject(*row) for row in rows)
+
+
+@lru_cache(maxsize=1)
+def expected() -> frozenset[SchemaObject]:
+    """What a store of this version consists of, projections aside."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in statements():
+            connection.execute(statement)
+        return objects_of(connection)
+    finally:
+        connection.close()
+
+
+def require_store(connection: sqlite3.Connection, path: object) -> None:
+    """Make sure that a database is a store of this version, by reading alone.
+
+    Raises:
+        StoreVersionNewer: it was written by a newer version.
+        StoreDamaged: it is not as it should be.
+    """
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application_id != APPLICATION_ID:
+        raise StoreDamaged(f"{path} has an anchor, and is not marked as a store")
+    if version > SCHEMA_VERSION:
+        raise StoreVersionNewer(version, SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise StoreDamaged(f"{path} has schema version {version}, which was never published")
+    found, known = objects_of(connection), expected()
+    tables = {one.table for one in known}
+    strange = {one for one in found - known if one.kind == "trigger" and one.table in tables}
+    wrong = sorted(one.name for one in (known - found) | strange)
+    if wrong:
+        raise StoreDamaged(f"{path} does not have the tables and rules of schema version {version}: {', '.join(wrong)}")

@@ -1,0 +1,114 @@
+"""Owners and epochs as control rows, checked by `append` inside its own transaction. SPEC section 15.
+
+They do not raise the commit counter: they are no facts. Should the last of them be lost with a WAL, an epoch may be
+given again, but to another incarnation, and a guard names both.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from pydantic import ValidationError
+
+from ...domain.errors import StoreDamaged, StoreUnavailable
+from ...domain.identifiers import IncarnationId, SessionId
+from ...ports.incarnations import Incarnation
+from ...ports.session_owners import Ownership, SessionOwners
+from .errors import translated
+from .place import Place
+from .reader import Readers
+from .transaction import Transaction
+from .writer import Writer
+
+_OWNER = "SELECT session_id, incarnation_id, epoch FROM session_owners WHERE session_id = ?"
+_SET = (
+    "INSERT INTO session_owners VALUES (?, ?, ?)"
+    " ON CONFLICT (session_id) DO UPDATE SET incarnation_id = excluded.incarnation_id, epoch = excluded.epoch"
+)
+_INCARNATION = (
+    "SELECT incarnation_id, pid, process_start_time, host, boot_id, pid_namespace FROM incarnations"
+    " WHERE incarnation_id = ?"
+)
+_REGISTER = "INSERT INTO incarnations VALUES (?, ?, ?, ?, ?, ?)"
+
+
+class SqliteSessionOwners(SessionOwners):
+    """The control rows of one store; thread-safe.
+
+    Args:
+        place: the store's files.
+        readers: look.
+        writer: begins transactions; None where the store was opened for reading.
+    """
+
+    def __init__(self, place: Place, readers: Readers, writer: Writer | None) -> None:
+        self._place = place
+        self._readers = readers
+        self._writer = writer
+
+    def owner(self, session_id: SessionId) -> Ownership | None:
+        """See `SessionOwners`."""
+        with self._readers.view() as view, translated(self._place.database, "look for an owner in"):
+            return _ownership(view.connection.execute(_OWNER, (session_id,)).fetchone())
+
+    def take(self, session_id: SessionId, incarnation_id: IncarnationId, seen: Ownership | None) -> Ownership | None:
+        """See `SessionOwners`."""
+        with self._transaction() as transaction:
+            if _present(transaction, session_id) != seen:
+                transaction.undo()
+                return None
+            if _recorded(transaction.raw, incarnation_id) is None:
+                raise ValueError(f"incarnation {incarnation_id} was never registered")
+            taken = Ownership(session_id, incarnation_id, 1 if seen is None else seen.epoch + 1)
+            transaction.cursor.execute(_SET, taken)
+        return taken
+
+    def release(self, session_id: SessionId, incarnation_id: IncarnationId, epoch: int) -> bool:
+        """See `SessionOwners`."""
+        with self._transaction() as transaction:
+            if _present(transaction, session_id) != Ownership(session_id, incarnation_id, epoch):
+                transaction.undo()
+                return False
+            transaction.cursor.execute(_SET, (session_id, None, epoch))
+        return True
+
+    def register(self, incarnation: Incarnation) -> None:
+        """See `SessionOwners`."""
+        with self._transaction() as transaction:
+            recorded = _recorded(transaction.raw, incarnation.incarnation_id)
+            if recorded is None:
+                transaction.cursor.execute(_REGISTER, tuple(incarnation.model_dump().values()))
+                return
+            transaction.undo()
+        if recorded != incarnation:
+            raise ValueError(f"incarnation {incarnation.incarnation_id} is recorded with other facts")
+
+    def incarnation(self, incarnation_id: IncarnationId) -> Incarnation | None:
+        """See `SessionOwners`."""
+        with self._readers.view() as view, translated(self._place.database, "look for an incarnation in"):
+            return _recorded(view.connection.cursor(), incarnation_id)
+
+    def _transaction(self) -> Transaction:
+        if self._writer is None:
+            raise StoreUnavailable("the store was opened for reading")
+        return Transaction(self._writer)
+
+
+def _present(transaction: Transaction, session_id: SessionId) -> Ownership | None:
+    return _ownership(transaction.raw.execute(_OWNER, (session_id,)).fetchone())
+
+
+def _ownership(row: tuple[SessionId, IncarnationId | None, int] | None) -> Ownership | None:
+    return None if row is None else Ownership(*row)
+
+
+def _recorded(cursor: sqlite3.Cursor, incarnation_id: IncarnationId) -> Incarnation | None:
+    cursor.execute(_INCARNATION, (incarnation_id,))
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    names = [description[0] for description in cursor.description]
+    try:
+        return Incarnation.model_validate(dict(zip(names, row, strict=True)))
+    except ValidationError as error:
+        raise StoreDamaged(f"the recorded facts of incarnation {incarnation_id} are damaged") from error

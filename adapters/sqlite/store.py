@@ -1,0 +1,143 @@
+"""One SQLite store: opening it for writing or for reading, and its parts by port. SPEC sections 3, 6 and 7."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...domain.errors import StoreUnavailable
+from ...ports.session_owners import Ownership
+from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
+from . import adoption
+from .anchor import Anchor
+from .creation import create_if_missing
+from .errors import translated
+from .event_store import SqliteEventStore
+from .place import Place
+from .projections import SqliteProjections
+from .reader import Readers
+from .session_owners import SqliteSessionOwners
+from .views import SqliteViews
+from .writer import Writer
+
+BUSY_TIMEOUT_SECONDS = 5.0
+_LIMIT_MAX = 10_000
+_STREAMS = """WITH RECURSIVE names (name) AS (
+    SELECT MIN(originator_id) FROM stored_events WHERE originator_id > ?
+    UNION ALL SELECT (SELECT MIN(originator_id) FROM stored_events WHERE originator_id > names.name)
+    FROM names WHERE names.name IS NOT NULL)
+    SELECT name FROM names WHERE name IS NOT NULL LIMIT ?"""
+_OWNED = """SELECT session_id, incarnation_id, epoch FROM session_owners
+    WHERE incarnation_id IS NOT NULL AND session_id > ? ORDER BY session_id LIMIT ?"""
+
+
+class SqliteStore(StoreKeeping):
+    """A store in one database file. Made by `open_store` or `open_reader`.
+
+    Attributes:
+        events: the streams.
+        owners: who may write which session.
+        views: lists and pages.
+        projections: rebuilding and comparing the views.
+    """
+
+    def __init__(self, place: Place, busy_timeout_seconds: float, writer: Writer | None, readers: Readers) -> None:
+        self._place = place
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._writer = writer
+        self._readers = readers
+        self.events = SqliteEventStore(readers, writer)
+        self.owners = SqliteSessionOwners(place, readers, writer)
+        self.views = SqliteViews(place, readers)
+        self.projections = SqliteProjections(place, readers, writer)
+
+    def condition(self) -> StoreCondition:
+        """See `StoreKeeping`."""
+        with self._readers.view() as view:
+            return view.condition()
+
+    def adopt(self, *, by: str, note: str, at: str) -> StoreCondition:
+        """See `StoreKeeping`."""
+        if self._writer is None:
+            raise StoreUnavailable("the store was opened for reading")
+        self._writer.forget()
+        adoption.adopt(self._place, self._readers, self._busy_timeout_seconds, adoption.Adoption(by, note, at))
+        return self.condition()
+
+    def streams(self, *, after: str = "", limit: int = 1000) -> Sequence[str]:
+        """See `StoreKeeping`."""
+        return [str(name) for (name,) in self._page(_STREAMS, after, limit)]
+
+    def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
+        """See `StoreKeeping`."""
+        return [Ownership(*row) for row in self._page(_OWNED, after, limit)]
+
+    def close(self) -> None:
+        """Release everything; idempotent."""
+        self.events.close()
+
+    def _page(self, sql: str, after: str, limit: int) -> list[tuple[Any, ...]]:
+        if not 1 <= limit <= _LIMIT_MAX:
+            raise ValueError(f"limit must be 1 to {_LIMIT_MAX}, not {limit}")
+        with self._readers.view() as view, translated(self._place.database, "read"):
+            return view.connection.execute(sql, (after, limit)).fetchall()
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+    on_point: Callable[[str], None] | None = None,
+) -> SqliteStore:
+    """Open a store for writing; an empty one is made where there is no database. Nothing that is there is changed
+    before it is known to be a store that may be written. A store that may only be read opens too, and refuses to be
+    written.
+
+    Args:
+        path: the database file; its folder exists.
+        busy_timeout_seconds: how long to wait for other processes, 0 or more.
+        on_point: told at each instant of each transaction (`store.begin`, `store.statement:<n>`, `store.before_commit`,
+            `store.after_commit`, `store.after_anchor`); tests kill there.
+
+    Raises:
+        StoreUnavailable: the path names something else, or it could not be looked at.
+        StoreDamaged: it is a damaged store.
+        StoreBehindAnchor: the database is gone, although its anchor says that it kept facts.
+        StoreVersionNewer: a newer version wrote it.
+        StoreFull: there is no room to make it.
+    """
+    place = Place(path)
+    create_if_missing(place, Anchor(place.anchor, busy_timeout_seconds), on_point or _ignore)
+    readers = Readers(place, busy_timeout_seconds)
+    store = SqliteStore(place, busy_timeout_seconds, Writer(place, readers, busy_timeout_seconds, on_point), readers)
+    try:
+        if store.condition().trust is Trust.OK and not store.projections.are_as_expected():
+            store.projections.rebuild()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def open_reader(path: str | os.PathLike[str], *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> SqliteStore:
+    """Open a store for reading alone: no byte of the database or its WAL can change, and everything that writes raises
+    StoreUnavailable.
+
+    Raises:
+        StoreMissing: there is no store.
+        StoreUnavailable, StoreDamaged, StoreBehindAnchor, StoreVersionNewer: as `open_store`.
+    """
+    place = Place(path)
+    readers = Readers(place, busy_timeout_seconds)
+    store = SqliteStore(place, busy_timeout_seconds, None, readers)
+    try:
+        store.condition()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _ignore(point: str) -> None:
+    """Nobody is told."""

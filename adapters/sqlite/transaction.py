@@ -1,0 +1,90 @@
+"""One transaction: BEGIN IMMEDIATE to COMMIT and anchor, with an instant before each statement. SPEC sections 7 and
+20.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor
+
+from ...domain.sealing import SealedEvent
+from .errors import store_error
+from .position import BYTES_BETWEEN_ROWS, EVENTS_BETWEEN_ROWS, INSERT, Position
+from .writer import Writer
+
+
+class StatementCursor(SQLiteCursor):
+    """The cursor that eventsourcing's recorder inserts with; tells of each statement before it is executed."""
+
+    def __init__(self, sqlite_cursor: sqlite3.Cursor, on_point: Callable[[str], None] | None) -> None:
+        super().__init__(sqlite_cursor)
+        self._on_point = on_point
+        self._statements = 0
+
+    def execute(self, *args: Any, **kwargs: Any) -> None:
+        """Execute one statement."""
+        if self._on_point is not None:
+            self._statements += 1
+            self._on_point(f"store.statement:{self._statements}")
+        self.sqlite_cursor.execute(*args, **kwargs)
+
+
+class Transaction:
+    """Begins with the `with` block, commits at its end unless it was undone; an error undoes it.
+
+    Attributes:
+        cursor: executes statements that change something.
+        raw: looks things up.
+        position: how far the store has come, this transaction included once it is advanced.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._over = False
+        self._kept_events = False
+        self.cursor: StatementCursor
+        self.raw: sqlite3.Cursor
+        self.position: Position
+
+    def __enter__(self) -> Transaction:
+        self.raw, self.position = self._writer.begin()
+        self.cursor = StatementCursor(self.raw, self._writer.on_point)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and not self._over:
+                self._writer.commit(self.raw, self.position, kept_events=self._kept_events)
+                return
+            self._writer.rollback()
+            if isinstance(error, sqlite3.Error):
+                raise store_error(error, self._writer.place.database, "write to") from error
+        finally:
+            self._writer.end()
+
+    @property
+    def recorder(self) -> SQLiteApplicationRecorder:
+        """Inserts events with this transaction's cursor."""
+        return self._writer.recorder
+
+    def undo(self) -> None:
+        """Undo everything; what follows in the block may only look."""
+        self._over = True
+        self._writer.rollback()
+
+    def advance(self, kept: Iterable[SealedEvent]) -> None:
+        """Move the position on by the events that this transaction keeps, in the order of their rows."""
+        before, kept_bytes = self.position, 0
+        for sealed in kept:
+            self.position = self.position.after(sealed.digest)
+            kept_bytes += len(sealed.state)
+        self._kept_events = True
+        since = self.position.counter // EVENTS_BETWEEN_ROWS - before.counter // EVENTS_BETWEEN_ROWS
+        if since or kept_bytes > BYTES_BETWEEN_ROWS:
+            self.cursor.execute(INSERT, self.position)

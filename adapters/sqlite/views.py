@@ -1,0 +1,144 @@
+"""Lists and pages, read from the projections. SPEC sections 7 and 17."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...domain.errors import StoreDamaged
+from ...domain.identifiers import OperationId, RunId, SessionId
+from ...ports.views import (
+    PAGE_MAX,
+    ContinuationRow,
+    OperationKey,
+    OperationRow,
+    PermissionRow,
+    RunRow,
+    SessionKey,
+    SessionRow,
+    Views,
+)
+from .errors import translated
+from .place import Place
+from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, UNSETTLED, are_as_expected
+from .reader import Readers
+
+_RUN = f"SELECT {', '.join(RunRow._fields)} FROM runs"
+_OPERATION = f"SELECT {', '.join(OperationRow._fields)} FROM operations"
+_PERMISSION = f"SELECT {', '.join(PermissionRow._fields)} FROM permissions"
+_CONTINUATION = f"SELECT {', '.join(ContinuationRow._fields)} FROM continuations"
+_SESSION = f"""SELECT s.session_id, s.opened_at, s.head_run_id, s.head_kind, s.head_admitted_at, r.status,
+r.failure_class,
+    r.ended_at, r.abandoned_by, r.incarnation_id,
+    (SELECT COUNT(*) FROM operations o WHERE o.session_id = s.session_id AND {UNSETTLED})
+    FROM sessions s LEFT JOIN runs r ON r.run_id = s.head_run_id"""
+_NEWEST = NEWEST_AT.replace("head_admitted_at", "s.head_admitted_at").replace("opened_at", "s.opened_at")
+_NEWEST_FIRST = f"ORDER BY {_NEWEST} DESC, s.session_id DESC LIMIT ?"
+_OPERATIONS_OF_RUN = f"""SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)}
+    FROM operation_journal j JOIN operations o ON o.operation_id = j.operation_id
+    WHERE j.run_id = ? AND j.sequence > ? AND j.entry = 'dispatched' ORDER BY j.sequence LIMIT ?"""
+
+
+class SqliteViews(Views):
+    """The views of one store; thread-safe.
+
+    Args:
+        place: the store's files.
+        readers: hands out consistent views.
+    """
+
+    def __init__(self, place: Place, readers: Readers) -> None:
+        self._place = place
+        self._readers = readers
+
+    def sessions(self, *, after: SessionKey | None = None, limit: int = 50) -> Sequence[SessionRow]:
+        """See `SessionViews`."""
+        if after is None:
+            return [SessionRow(*row) for row in self._rows(f"{_SESSION} {_NEWEST_FIRST}", limit=limit)]
+        where = f"WHERE ({_NEWEST}, s.session_id) < (?, ?)"
+        return [SessionRow(*row) for row in self._rows(f"{_SESSION} {where} {_NEWEST_FIRST}", *after, limit=limit)]
+
+    def session(self, session_id: SessionId) -> SessionRow | None:
+        """See `SessionViews`."""
+        return next((SessionRow(*row) for row in self._rows(f"{_SESSION} WHERE s.session_id = ?", session_id)), None)
+
+    def runs(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[RunRow]:
+        """See `SessionViews`."""
+        sql = f"{_RUN} WHERE session_id = ? AND admitted_sequence > ? ORDER BY admitted_sequence LIMIT ?"
+        return [RunRow(*row) for row in self._rows(sql, session_id, after, limit=limit)]
+
+    def run(self, run_id: RunId) -> RunRow | None:
+        """See `SessionViews`."""
+        return next((RunRow(*row) for row in self._rows(f"{_RUN} WHERE run_id = ?", run_id)), None)
+
+    def open_runs(self, session_id: SessionId) -> Sequence[RunRow]:
+        """See `SessionViews`."""
+        sql = f"{_RUN} WHERE session_id = ? AND {OPEN_RUN} ORDER BY admitted_sequence"
+        return [RunRow(*row) for row in self._rows(sql, session_id)]
+
+    def operations(self, run_id: RunId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[OperationRow]:
+        """See `OperationViews`."""
+        return [OperationRow(*row) for row in self._rows(_OPERATIONS_OF_RUN, run_id, after, limit=limit)]
+
+    def operation(self, operation_id: OperationId) -> OperationRow | None:
+        """See `OperationViews`."""
+        rows = self._rows(f"{_OPERATION} WHERE operation_id = ?", operation_id)
+        return next((OperationRow(*row) for row in rows), None)
+
+    def unsettled(
+        self, session_id: SessionId | None = None, *, after: OperationKey | None = None, limit: int = PAGE_MAX
+    ) -> Sequence[OperationRow]:
+        """See `OperationViews`."""
+        where: list[str] = [UNSETTLED]
+        arguments: list[str] = []
+        if session_id is not None:
+            where.append("session_id = ?")
+            arguments.append(session_id)
+        if after is not None:
+            where.append("(session_id, operation_id) > (?, ?)")
+            arguments.extend(after)
+        sql = f"{_OPERATION} WHERE {' AND '.join(where)} ORDER BY session_id, operation_id LIMIT ?"
+        return [OperationRow(*row) for row in self._rows(sql, *arguments, limit=limit)]
+
+    def open_permissions(
+        self, session_id: SessionId | None = None, *, limit: int = PAGE_MAX
+    ) -> Sequence[PermissionRow]:
+        """See `OperationViews`."""
+        arguments = () if session_id is None else (session_id,)
+        of_session = "session_id = ? AND " if arguments else ""
+        sql = f"{_PERMISSION} WHERE {of_session}{OPEN_PERMISSION} ORDER BY request_id LIMIT ?"
+        return [PermissionRow(*row) for row in self._rows(sql, *arguments, limit=limit)]
+
+    def continuation_of(self, boundary_digest: str) -> ContinuationRow | None:
+        """See `ContinuationViews`."""
+        rows = self._rows(f"{_CONTINUATION} WHERE boundary_digest = ?", boundary_digest)
+        return next((ContinuationRow(*row) for row in rows), None)
+
+    def continuation_to(self, target_run_id: RunId) -> ContinuationRow | None:
+        """See `ContinuationViews`."""
+        rows = self._rows(f"{_CONTINUATION} WHERE target_run_id = ?", target_run_id)
+        return next((ContinuationRow(*row) for row in rows), None)
+
+    def continuations(self, session_id: SessionId, *, limit: int = PAGE_MAX) -> Sequence[ContinuationRow]:
+        """See `ContinuationViews`."""
+        sql = f"{_CONTINUATION} WHERE session_id = ? ORDER BY claimed_at, claim_id LIMIT ?"
+        return [ContinuationRow(*row) for row in self._rows(sql, session_id, limit=limit)]
+
+    def _rows(self, sql: str, *arguments: object, limit: int | None = None) -> list[tuple[Any, ...]]:
+        if limit is not None and not 1 <= limit <= PAGE_MAX:
+            raise ValueError(f"limit must be 1 to {PAGE_MAX}, not {limit}")
+        with self._readers.view() as view, self._mendable(view.connection):
+            return view.connection.execute(sql, (*arguments, limit) if limit is not None else arguments).fetchall()
+
+    @contextmanager
+    def _mendable(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Say how to mend projections that are not there, or were made by another version."""
+        try:
+            with translated(self._place.database, "read the views of"):
+                yield
+        except StoreDamaged as error:
+            if are_as_expected(connection):
+                raise
+            raise StoreDamaged(f"{error.detail}; the views were made by another version: rebuild them") from error

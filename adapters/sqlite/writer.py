@@ -1,0 +1,215 @@
+"""The one connection that writes, its transactions, and the anchor after each. SPEC sections 6 and 7.
+
+Whenever the outcome of a COMMIT is not known, or the anchor could not be raised, the connection is closed; before the
+next write the store, its anchor and its place are looked at again.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from eventsourcing.sqlite import SQLiteApplicationRecorder
+
+from ...domain.errors import StoreBehindAnchor, StoreFull, StoreUnavailable
+from .anchor import Anchor, AnchorForRaising, AnchorReading, AnchorRecord
+from .condition import control_of, require_writable
+from .connection import WriterDatastore
+from .errors import store_error, translated
+from .place import Place
+from .position import Position, newest, position_at
+from .reader import Readers
+
+
+class Writer:
+    """Begins transactions, one at a time; thread-safe.
+
+    Args:
+        place: the store's files.
+        readers: look at the store before the connection is opened.
+        busy_timeout_seconds: how long to wait for other processes that write.
+        on_point: told at each instant of a transaction, for tests that kill.
+    """
+
+    def __init__(
+        self, place: Place, readers: Readers, busy_timeout_seconds: float, on_point: Callable[[str], None] | None
+    ) -> None:
+        self.place = place
+        self.on_point = on_point
+        self._readers = readers
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._anchor = AnchorForRaising(Anchor(place.anchor, busy_timeout_seconds))
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._datastore: WriterDatastore | None = None
+        self._closed = False
+        self.recorder: SQLiteApplicationRecorder
+        self._connection: sqlite3.Connection
+        self._device_and_inode: tuple[int, int]
+        self._store_id = ""
+        self._agreed: AnchorRecord | None = None
+        self._position: Position
+
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+        with self._lock:
+            self._closed = True
+            self.drop()
+
+    def begin(self) -> tuple[sqlite3.Cursor, Position]:
+        """Wait for the lock, begin, and make sure that the store may be written. Ends with `commit`, `rollback` or
+        `drop`.
+
+        Raises:
+            StoreNotAdopted: the store is behind its anchor, or copied.
+            StoreUnavailable: it is closed, locked or was replaced.
+        """
+        if self._closed or os.getpid() != self._process:
+            raise StoreUnavailable(f"the store {self.place.database} was closed, or opened by another process")
+        self._lock.acquire()
+        try:
+            if self._datastore is None:
+                self._open()
+            anchor = self._anchor.read()
+            if not self.place.is_still(self._device_and_inode):
+                self.drop()
+                raise StoreUnavailable(f"the database {self.place.database} was replaced while it was open")
+            return self._begun(anchor)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _begun(self, anchor: AnchorReading) -> tuple[sqlite3.Cursor, Position]:
+        cursor = self._connection.cursor()
+        try:
+            self.hit("store.begin")
+            cursor.execute("BEGIN IMMEDIATE")
+            position = self._position = position_at(cursor, newest(cursor), self._position)
+            if anchor != self._agreed:
+                self._compare(cursor, position, anchor)
+        except sqlite3.Error as error:
+            self._undo()
+            raise store_error(error, self.place.database, "write to") from error
+        except BaseException:
+            self._undo()
+            raise
+        return cursor, position
+
+    def _compare(self, cursor: sqlite3.Cursor, position: Position, anchor: AnchorReading) -> None:
+        """Make sure that the store is not behind an anchor that another process has moved on."""
+        if (
+            isinstance(anchor, AnchorRecord)
+            and anchor.store_id == self._store_id
+            and anchor.counter <= position.counter
+            and position_at(cursor, anchor.counter, position).digest == anchor.digest
+        ):
+            self._agreed = anchor
+            return
+        self.drop()
+        raise StoreBehindAnchor(f"{self.place.database} does not agree with its anchor; nothing was written")
+
+    def forget(self) -> None:
+        """Close the connection, because somebody else is about to write the store's control rows."""
+        with self._lock:
+            self.drop()
+
+    def end(self) -> None:
+        """Let the next transaction begin."""
+        self._lock.release()
+
+    def rollback(self) -> None:
+        """Undo everything since `begin`."""
+        self._undo()
+
+    def commit(self, cursor: sqlite3.Cursor, position: Position, *, kept_events: bool) -> None:
+        """Make the transaction durable, then raise the anchor.
+
+        Raises:
+            StoreUnavailable: it is not known whether it became durable, or the anchor could not be raised.
+            StoreFull: there was no room; nothing was written.
+        """
+        try:
+            self.hit("store.before_commit")
+        except BaseException:
+            self._undo()
+            raise
+        try:
+            cursor.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.drop()
+            raise self._commit_failed(error, position if kept_events else None) from error
+        except BaseException:
+            self.drop()
+            raise
+        if kept_events:
+            self._raise_anchor(position)
+
+    def _raise_anchor(self, position: Position) -> None:
+        record = AnchorRecord(self._store_id, position.counter, position.digest)
+        try:
+            self.hit("store.after_commit")
+            self._anchor.raise_to(record)
+            self._agreed, self._position = record, position
+            self.hit("store.after_anchor")
+        except BaseException:
+            self.drop()
+            raise
+
+    def _commit_failed(self, error: sqlite3.Error, position: Position | None) -> Exception:
+        """What to say of a COMMIT that failed: full only where looking again shows that nothing was written."""
+        translated_error = store_error(error, self.place.database, "write to")
+        if isinstance(translated_error, StoreFull) and position is not None:
+            try:
+                with self._readers.view() as view:
+                    if newest(view.connection) < position.counter:
+                        return translated_error
+            except Exception as looking:  # noqa: BLE001 - not knowing is the answer
+                error.add_note(f"looking again failed as well: {looking}")
+        return StoreUnavailable(f"it is not known whether {self.place.database} kept the last commit: {error}")
+
+    def _open(self) -> None:
+        """Look at the store by reading alone; open it for writing only when it may be written."""
+        with self._readers.view() as view:
+            require_writable(view.condition())
+            control = control_of(view.connection)
+            position = position_at(view.connection, newest(view.connection))
+        with translated(self.place.database, "open"):
+            found = self.place.database.stat()
+        datastore = WriterDatastore(self.place, self._busy_timeout_seconds)
+        try:
+            with translated(self.place.database, "open"):
+                self._connection = datastore.connection()._sqlite_conn  # noqa: SLF001 - transactions of our own
+                self.recorder = SQLiteApplicationRecorder(datastore)
+            self._anchor.read()
+            self._anchor.raise_to(AnchorRecord(control.store_id, position.counter, position.digest))
+        except BaseException:
+            datastore.close()
+            raise
+        self._datastore, self._store_id, self._agreed = datastore, control.store_id, None
+        self._position = position
+        self._device_and_inode = (found.st_dev, found.st_ino)
+
+    def _undo(self) -> None:
+        if self._datastore is None:
+            return
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection: what it knew is no longer trusted. The next transaction opens it anew."""
+        datastore, self._datastore = self._datastore, None
+        self._anchor.close()
+        if datastore is not None:
+            with suppress(sqlite3.Error):
+                datastore.close()
+
+    def hit(self, point: str) -> None:
+        """Tell that an instant is reached."""
+        if self.on_point is not None:
+            self.on_point(point)
