@@ -44,8 +44,9 @@ from safepoint.domain.planning.observations import (
 from safepoint.domain.planning.outcome import Continue, NoteCode, Park, Plan
 from safepoint.domain.planning.planner import GATES, plan
 from safepoint.domain.reasons import ParkReason
-from safepoint.domain.replay.context import project_context
+from safepoint.domain.replay.context import ContextHistory, project_context
 from safepoint.domain.replay.history import PROJECTION_VERSION
+from safepoint.domain.replay.segment import Segment
 
 from ..replay.story import DIGEST, Story, call, profile, say, shape
 from .situation import FRESH, WORKSPACE, continues, facts_of, interrupted, parks
@@ -172,6 +173,8 @@ def test_more_than_one_execution_identity_parks() -> None:
     last = run.events[-1]
     run.events[-1] = last.model_copy(update={"turn_id": "another"})
     assert P.RUNTIME_IDENTITY_MISMATCH in parks(facts_of(run)).codes
+    run.events[-1] = last.model_copy(update={"turn_id": "another", "invocation_id": "another"})
+    assert P.RUNTIME_IDENTITY_MISMATCH in parks(facts_of(run)).codes
 
 
 def test_a_protocol_marker_that_is_not_in_the_first_event_parks() -> None:
@@ -237,6 +240,13 @@ def test_a_parked_operation_parks_the_run() -> None:
 def test_corruption_parks_with_the_issue() -> None:
     run = Story("r1").user("U").step(call("A")).dispatch("A").outcome("A").outcome("A").end()
     assert only(facts_of(run), P.TOOL_RECOVERY_CORRUPTION)["reason"] == "duplicate_response"
+
+
+def test_corruption_that_is_of_no_call_parks_too() -> None:
+    run = Story("r1").user("U").user("V", steering=True).step(call("A")).run_tool("A").end()
+    run.events[2] = run.events[2].model_copy(update={"event_id": run.events[1].event_id})
+    detail = only(facts_of(run), P.TOOL_RECOVERY_CORRUPTION)
+    assert (detail["reason"], detail["sequence"]) == ("duplicate_event_id", 3)
 
 
 def test_an_operation_that_may_still_run_parks_with_its_processes() -> None:
@@ -437,6 +447,15 @@ def test_tools_of_earlier_turns_are_used_too() -> None:
     assert detail["missing"] == ["read_file"]
 
 
+def test_a_tool_of_an_unsettled_call_is_missed_too() -> None:
+    earlier = Story("r0").user("first").step(call("Z", tool="read_file")).run_tool("Z").end(RunStatus.COMPLETED)
+    run = Story("r1").user("U").step(call("A")).dispatch("A").end()
+    facts = facts_of(run, earlier=project_context([[earlier.part_of_turn()]]), tools=profile().tools[1:])
+    made = parks(facts)
+    assert made.codes == (P.DANGLING_TOOL_STATE, P.TOOL_CATALOG_MISMATCH)
+    assert made.reasons[1].detail["missing"] == ["write_file"]
+
+
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
@@ -510,6 +529,21 @@ def test_a_history_that_does_not_begin_with_the_user_parks() -> None:
 
 def test_a_history_without_anything_parks() -> None:
     assert only(facts_of(Story("r1").step(say("x")).end()), P.PROVIDER_RESUME_HEAD_UNSUPPORTED)["event"] is None
+
+
+def test_a_history_that_ends_with_the_models_own_words_parks() -> None:
+    earlier = Story("r0").user("first").step(say("answer")).end(RunStatus.COMPLETED)
+    facts = facts_of(Story("r1").end(), earlier=project_context([[earlier.part_of_turn()]]))
+    event = only(facts, P.PROVIDER_RESUME_BOUNDARY_UNSUPPORTED)["event"]
+    assert event == earlier.events[2].event_id
+
+
+def test_a_history_that_no_provider_would_take_is_never_offered() -> None:
+    """No projection makes one; this is the last line of defence."""
+    short = interrupted().resumed().items[:2]
+    facts = facts_of(interrupted(), earlier=ContextHistory((Segment(short),), (), ()))
+    detail = only(facts, P.PROVIDER_REPLAY_UNSUPPORTED)
+    assert (detail["illegal"], detail["calls"], detail["responses"]) == ("call_not_answered", 1, 0)
 
 
 def test_a_gap_parks() -> None:

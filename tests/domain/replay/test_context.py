@@ -70,6 +70,20 @@ def test_r3_003_a_call_that_was_never_dispatched_is_not_in_the_next_turns_histor
     assert run.events == before
 
 
+def test_in_a_context_a_call_that_was_never_dispatched_is_no_gap() -> None:
+    run = Story().user("U").step(say("x"), call("A")).step(say("y")).end()
+    assert history_of([run]) == ["user U", "text x", "text y"]
+
+
+def test_only_the_last_run_of_a_turn_can_show_an_unknown_call() -> None:
+    first = Story("r1").user("U").step(call("A")).dispatch("A").end()
+    second = Story("r2", source=first.ref()).step(say("final")).end(RunStatus.COMPLETED)
+    context = project_context([[first.part_of_turn(), second.part_of_turn()]])
+    assert [(run_id, segment.blocked) for run_id, segment in context.blocked] == [
+        ("r1", ReplayBlock.TOOL_RECOVERY_UNSETTLED)
+    ]
+
+
 def test_a_call_that_repair_closed_is_shown_with_its_answer() -> None:
     run = Story().user("U").step(call("A"), call("B")).run_tool("A").refuse("B").end()
     assert history_of([run]) == ["user U", "call A", "call B", "result A", "result B"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from safepoint.domain.events.run import RunStatus
-from safepoint.domain.events.tool import Effect, Statement, ToolResponded
+from safepoint.domain.events.tool import Effect, Statement, ToolAttested, ToolResponded
 from safepoint.domain.reasons import ReplayBlock
 from safepoint.domain.replay.legality import check_provider_legality
 
@@ -143,6 +143,12 @@ def test_a_statement_that_work_is_over_changes_no_answer() -> None:
     assert run.resumed().blocked is ReplayBlock.TOOL_RECOVERY_UNSETTLED
 
 
+def test_an_answer_after_a_statement_that_work_is_over_is_nobodys_attestation() -> None:
+    run = Story().user("U").step(call("A")).dispatch("A").end()
+    run.write(ToolAttested, operation_id=run.operation("A"), statement=Statement.OVER, by="Ada", note="looked")
+    assert run.settle("A", "done").resumed().items[-1].result == "done"  # type: ignore[union-attr]
+
+
 def test_thinking_survives_byte_for_byte_before_its_calls() -> None:
     text, signature = "  a\u2028b\té😀 \\u0041", "c2ln//=="
     run = Story().user("U").step(think(text, signature, {"b": [1.5, None], "a": "x"}), call("A")).run_tool("A").end()
@@ -168,6 +174,13 @@ def test_thinking_at_the_end_of_its_step_is_left_out() -> None:
     segment = run.user("V").end().resumed()
     assert shape(segment.items) == ["user U", "thinking a", "call A", "result A", "user V"]
     assert len(segment.left_out) == 2
+
+
+def test_what_is_trimmed_is_listed_once_and_not_as_left_out() -> None:
+    run = Story().user("U").step(call("A")).run_tool("A").step(say("x"), think("c", "s")).end()
+    segment = run.resumed()
+    assert segment.trimmed == (run.events[6].event_id, run.events[7].event_id)
+    assert segment.left_out == ()
 
 
 def test_arguments_that_were_no_strict_json_are_shown_as_their_text() -> None:
