@@ -42,6 +42,7 @@ class NoteCode(StrEnum):
     CALL_IDS_RENAMED = "call_ids_renamed"
     HISTORY_SIZE = "history_size"
     OLDER_PROJECTION = "older_projection"
+    LAST_STEP_CUT_SHORT = "last_step_cut_short"
 
 
 class Note(NamedTuple):

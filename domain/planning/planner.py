@@ -21,6 +21,11 @@ from .view import View, view_of
 T = TypeVar("T")
 Gate: TypeAlias = Callable[[View], Iterator[Reason]]
 
+_ORDINARY_FINISHES = frozenset(
+    {"stop", "end_turn", "stop_sequence", "completed", "tool_calls", "tool_use", "function_call"}
+)
+"""Words of providers for a step that ended because the model had said what it wanted to say."""
+
 GATES: tuple[Gate, ...] = (
     # 1 something to resume
     gates_of_source.feature_enabled,
@@ -137,6 +142,10 @@ def _notes_of_history(view: View) -> Iterator[Note]:
         if segment.claimed is not None and segment.claimed.projection_version < NEWEST.version:
             version = segment.claimed.projection_version
             yield Note(NoteCode.OLDER_PROJECTION, {"run": segment.ref.run_id, "version": version})
+    last_step = None if view.source_survey is None else view.source_survey.last_step
+    if last_step is not None and last_step.finish_reason not in _ORDINARY_FINISHES:
+        about = {"run": last_step.run_id, "step": last_step.step_id, "finish_reason": last_step.finish_reason}
+        yield Note(NoteCode.LAST_STEP_CUT_SHORT, about)
     replay = view.replay()
     if replay is not None and replay.blobs_left_out:
         yield Note(NoteCode.BLOBS_LEFT_OUT, {"segments": [*replay.blobs_left_out]})

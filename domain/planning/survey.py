@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..events.event import RunEvent
+from ..events.model import ModelStepCompleted
 from ..events.outside import (
     BackgroundSettled,
     BackgroundStarted,
@@ -27,6 +28,7 @@ class Survey:
         terminals: its terminal events.
         open_permissions: questions that nobody decided and no stop closed.
         open_jobs: background work that is not settled and not detached.
+        last_step: the model step that was completed last.
         workspace_identity, cwd: where the run was at its end.
     """
 
@@ -35,6 +37,7 @@ class Survey:
     cancel_requested: bool = False
     open_permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     open_jobs: dict[str, BackgroundStarted] = field(default_factory=dict)
+    last_step: ModelStepCompleted | None = None
     workspace_identity: str | None = None
     cwd: str | None = None
 
@@ -80,6 +83,7 @@ def survey(events: Sequence[RunEvent]) -> Survey:
             seen.workspace_identity = event.to_identity
         elif type(event) is CancelRequested:
             seen.cancel_requested = True
+    seen.last_step = next((event for event in reversed(events) if type(event) is ModelStepCompleted), None)
     return seen
 
 

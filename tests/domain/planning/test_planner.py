@@ -592,6 +592,12 @@ def test_text_that_was_cut_off_is_noted() -> None:
     assert detail["events"] == [run.events[-3].event_id]
 
 
+def test_r3_110_a_step_that_was_stopped_for_length_is_noted_with_its_finish_reason() -> None:
+    run = Story("r1").user("U").step(call("A")).run_tool("A").step(say("half"), finish="length").end()
+    detail = notes(continues(facts_of(run)))[NoteCode.LAST_STEP_CUT_SHORT]
+    assert (detail["run"], detail["step"], detail["finish_reason"]) == ("r1", "r1-step2", "length")
+
+
 # ---- 8 fresh ids ----------------------------------------------------------------------------------------------------
 
 
