@@ -29,6 +29,8 @@ class SentenceId(StrEnum):
     ARGS_TOO_LARGE = "args_too_large"
     LOOP_LIMIT = "loop_limit"
     PERMISSION_DENIED = "permission_denied"
+    PERMISSION_DENIED_BECAUSE = "permission_denied_because"
+    PERMISSION_UNDECIDED = "permission_undecided"
     REPEAT_OF_UNSETTLED_EFFECT = "repeat_of_unsettled_effect"
     # Responses of calls that were dispatched
     REFUSED_WITHOUT_EFFECT = "refused_without_effect"
@@ -40,6 +42,7 @@ class SentenceId(StrEnum):
     TOOL_TIMED_OUT = "tool_timed_out"
     TOOL_TIMED_OUT_WITHOUT_EFFECT = "tool_timed_out_without_effect"
     TOOL_CANCELLED = "tool_cancelled"
+    TOOL_CANCELLED_WITHOUT_EFFECT = "tool_cancelled_without_effect"
     # Responses that recovery and people give
     FINALIZED = "finalized"
     ALREADY_SATISFIED = "already_satisfied"
@@ -73,6 +76,10 @@ _VERSION_1: Mapping[str, str] = {
     SentenceId.ARGS_TOO_LARGE: "Not executed: the arguments have {size} bytes; at most {limit} are allowed.",
     SentenceId.LOOP_LIMIT: "Not executed: the limit of {limit} was reached.",
     SentenceId.PERMISSION_DENIED: "Not executed: {by} did not permit this call.",
+    SentenceId.PERMISSION_DENIED_BECAUSE: "Not executed: {by} did not permit this call: {why}",
+    SentenceId.PERMISSION_UNDECIDED: (
+        "Not executed: this call needs a person's permission, and nobody has answered. A person may still answer later."
+    ),
     SentenceId.REPEAT_OF_UNSETTLED_EFFECT: (
         "Not executed: an earlier call of {tool} may already have had this effect, and nobody could be asked whether to"
         " repeat it. Inspect before acting."
@@ -100,6 +107,9 @@ _VERSION_1: Mapping[str, str] = {
     SentenceId.TOOL_CANCELLED: (
         "The tool was stopped by {by} while it ran. Its effect may have happened in whole or in part; inspect before"
         " repeating it."
+    ),
+    SentenceId.TOOL_CANCELLED_WITHOUT_EFFECT: (
+        "The tool was stopped by {by} while it ran. It only reads, so nothing was changed."
     ),
     SentenceId.FINALIZED: (
         "Done: after an interruption the target was found exactly as this call was to leave it. It was not run again."
