@@ -1,4 +1,4 @@
-"""Which aggregate decides which command, and which streams it reads. SPEC section 7, the table of commands."""
+"""Which aggregate decides which command, and on which states. SPEC section 7, the table of commands."""
 
 from __future__ import annotations
 
@@ -8,36 +8,52 @@ from typing import assert_never
 from ..domain import commands as c
 from ..domain.continuation import decisions as continuation
 from ..domain.continuation.decisions import AncestorHead
-from ..domain.decision import Decision, Refusal
+from ..domain.decision import Decision, Refusal, misfit
 from ..domain.events.event import Event, RunEvent
-from ..domain.identifiers import RunId, run_stream, session_stream
+from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened
+from ..domain.events.tool import ToolDispatched, ToolRedeliveryStarted
+from ..domain.identifiers import RunId
 from ..domain.operation import decisions as operation
-from ..domain.reasons import WriteRefusal
 from ..domain.run import decisions as run
+from ..domain.run.ending import end_run
 from ..domain.run.state import Run
+from ..domain.session.abandoning import abandon
 from ..domain.session.state import Session
 
+_WITH_EPOCH = RunOpened | ContinuationStarted | RunEnded | RunClaimed
+_OWNED = _WITH_EPOCH | ToolDispatched | ToolRedeliveryStarted
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """The states that one command is decided on.
 
-    `head` is the session's head run; `run` the run that the command names; `source` the claimed run of a continuation.
+    Attributes:
+        head: the session's head run, where a new run is to follow it.
+        run: the run that the command names; of a damaged one that is to be given up, what can be read of it.
+        run_digest, head_digest: of the newest events of `run` and `head`.
+        source: the claimed run of a continuation.
+        ancestors: what stands at the boundaries of a claim's older segments.
+        foreign: the store cannot vouch that the facts of `run` are complete.
+        damage: what is wrong behind what can be read of `run`.
     """
 
     session: Session
-    head: Run | None
+    head: Run | None = None
+    head_digest: str = ""
     run: Run
-    run_digest: str
+    run_digest: str = ""
     source: Run
     ancestors: tuple[AncestorHead, ...] = ()
+    foreign: bool = False
+    damage: str | None = None
 
 
 def decide(command: c.AnyCommand, world: World) -> Decision:
     """Let the aggregate that the command concerns decide it."""
     match command:
         case c.OpenRun():
-            return run.open_run(world.session, world.head, world.run, command)
+            return run.open_run(world.session, world.head, world.head_digest, world.run, command)
         case c.Append():
             return run.append(world.run, command)
         case c.RefuseCall():
@@ -49,23 +65,25 @@ def decide(command: c.AnyCommand, world: World) -> Decision:
         case c.CommitOutcome():
             return operation.commit_outcome(world.run, command)
         case c.EndRun():
-            return run.end_run(world.session, world.run, command)
+            return end_run(world.session, world.run, command, foreign=world.foreign)
         case c.AppendLate():
             return run.append_late(world.run, command)
         case c.StartRedelivery():
             return operation.start_redelivery(world.run, command)
         case c.CommitRecovery():
-            return operation.commit_recovery(world.run, command)
+            return operation.commit_recovery(world.session, world.run, command)
         case c.CommitAttestation():
-            return operation.commit_attestation(world.run, command)
+            return operation.commit_attestation(world.session, world.run, command)
         case c.ClaimContinuation():
-            return continuation.claim(world.session, world.run, world.run_digest, world.ancestors, command)
+            return continuation.claim(
+                world.session, world.run, world.run_digest, world.ancestors, command, foreign=world.foreign
+            )
         case c.StartContinuation():
             return continuation.start(world.session, world.source, world.run, command)
         case c.RepairContinuation():
             return continuation.repair(world.session, world.source, world.run, command)
         case c.AbandonRun():
-            return (command.abandoned,)
+            return abandon(world.session, world.run, world.damage, command)
         case _:
             assert_never(command)
 
@@ -80,14 +98,6 @@ def source_of(command: c.AnyCommand) -> RunId | None:
     if isinstance(command, c.StartContinuation | c.RepairContinuation):
         return command.source_run_id
     return None
-
-
-def streams_of(command: c.AnyCommand) -> frozenset[str]:
-    """The streams whose states decide a command."""
-    named = {session_stream(command.session_id), run_stream(run_of(command))}
-    if source := source_of(command):
-        named.add(run_stream(source))
-    return frozenset(named)
 
 
 def carried(command: c.AnyCommand) -> tuple[Event, ...]:
@@ -110,9 +120,9 @@ def carried(command: c.AnyCommand) -> tuple[Event, ...]:
         case c.StartRedelivery():
             return (command.started,)
         case c.CommitRecovery():
-            return _present(command.reconciled, command.outcome, command.decided, command.cleared, command.notice)
+            return _present(command.reconciled, command.outcome, command.decided, command.notice)
         case c.CommitAttestation():
-            return _present(command.attested, command.response, command.cleared, command.notice)
+            return _present(command.attested, command.response, command.notice)
         case c.ClaimContinuation():
             return (command.claimed, command.admitted)
         case c.StartContinuation():
@@ -130,12 +140,13 @@ def _present(*events: Event | None) -> tuple[Event, ...]:
 
 
 def fits(command: c.AnyCommand) -> Refusal | None:
-    """Refuse a command whose candidates do not belong to the session and run that it names: a producer's bug."""
+    """Refuse a command whose candidates do not belong to the session, run and owner that it names: a producer's bug."""
     run_id = run_of(command)
     for event in carried(command):
-        foreign_run = isinstance(event, RunEvent) and event.run_id != run_id
-        if event.session_id != command.session_id or foreign_run:
-            return Refusal(
-                WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"event {event.event_id} belongs to another run or session"
-            )
+        if event.session_id != command.session_id or (isinstance(event, RunEvent) and event.run_id != run_id):
+            return misfit(f"event {event.event_id} belongs to another run or session")
+        if isinstance(event, _OWNED) and event.incarnation_id != command.incarnation_id:
+            return misfit(f"event {event.event_id} names another owner")
+        if isinstance(event, _WITH_EPOCH) and event.epoch != command.epoch:
+            return misfit(f"event {event.event_id} names another epoch")
     return None

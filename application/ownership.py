@@ -6,6 +6,7 @@ Nothing expires by time: a session is taken from an owner only when that owner i
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..domain.errors import SafepointError
@@ -49,23 +50,36 @@ class SessionOwnership:
     Args:
         owners: the control rows.
         incarnations: begins and observes lives.
+        forget: drops what is known of a session that was just taken: others may have written it meanwhile.
     """
 
-    def __init__(self, owners: SessionOwners, incarnations: Incarnations) -> None:
+    def __init__(self, owners: SessionOwners, incarnations: Incarnations, forget: Callable[[SessionId], None]) -> None:
         self._owners = owners
         self._incarnations = incarnations
+        self._forget = forget
         self._held: HeldIncarnation | None = None
         self._in_use: set[SessionId] = set()
         self._lock = threading.Lock()
+        self._beginning = threading.Lock()
 
     @property
     def incarnation(self) -> Incarnation:
         """This process's life; begun and registered when it is first needed."""
-        if self._held is None:
-            held = self._incarnations.enter()
-            self._owners.register(held.incarnation)
-            self._held = held
-        return self._held.incarnation
+        with self._beginning:
+            if self._held is None:
+                held = self._incarnations.enter()
+                try:
+                    self._owners.register(held.incarnation)
+                except BaseException:
+                    held.leave(keep_lock_file=False)  # a life that nobody knows owns nothing
+                    raise
+                self._held = held
+            return self._held.incarnation
+
+    @property
+    def begun(self) -> bool:
+        """True from when this process's life as an owner began until it was left."""
+        return self._held is not None
 
     def own(self, session_id: SessionId) -> Owned:
         """Become the owner of a session, or stay it, for one use case at a time in this process.
@@ -95,6 +109,7 @@ class SessionOwnership:
                 self._require_dead(session_id, previous)
             taken = self._owners.take(session_id, me, seen)
             if taken is not None:
+                self._forget(session_id)
                 return Owned(session_id, me, taken.epoch, previous)
         raise SessionBusy(session_id, None, Liveness.ALIVE)
 
@@ -125,8 +140,10 @@ class SessionOwnership:
 
     def release(self, owned: Owned) -> None:
         """Give a session up that has no open run, no unstarted claim and no live operation."""
-        self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
-        self._done(owned.session_id)
+        try:
+            self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
+        finally:
+            self._done(owned.session_id)
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""

@@ -32,14 +32,15 @@ from ..ports.clock import Clock
 from ..ports.event_store import EventReader
 from ..ports.ids import Ids
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleSink
-from .deciding import decide
+from .heads import Heads
 from .ledger import CommandLedger, Receipt
 from .lineage import segment_of
 from .ownership import Owned
 from .record_settled_jobs import RecordSettledJobs
 from .repair_session import RepairKind, RepairSession
 from .spines import Spines
-from .states import Heads, StateCache, events_after
+from .state_cache import StateCache
+from .states import events_after
 
 IdT = TypeVar("IdT", bound=str)
 ReadT = TypeVar("ReadT")
@@ -94,21 +95,20 @@ class _PreviewLedger(CommandLedger):
     def __init__(self, reader: EventReader) -> None:
         self.sealed: list[SealedEvent] = []
         self._reader = reader
-        self._heads = Heads(StateCache(streams_max=16))
+        self._heads = Heads(StateCache(streams_max=16), self._look)
 
     def session(self, session_id: SessionId) -> Session:
-        return self._read(lambda: self._heads.head(session_stream(session_id), self._look).session())
+        return self._read(lambda: self._heads.head(session_stream(session_id)).session())
 
     def run(self, run_id: RunId) -> Run:
-        return self._read(lambda: self._heads.head(run_stream(run_id), self._look).run())
+        return self._read(lambda: self._heads.head(run_stream(run_id)).run())
 
     def execute(self, command: AnyCommand) -> Receipt:
-        candidates = self._read(lambda: decide(command, self._heads.world(command, self._look)))
-        if isinstance(candidates, Refusal):
-            raise WriteRefused(candidates.code, candidates.detail)
-        sealed = self._heads.advance(candidates)
-        self.sealed += sealed
-        return Receipt(sealed)
+        decided = self._read(lambda: self._heads.propose(command)).decided
+        if isinstance(decided, Refusal):
+            raise WriteRefused(decided.code, decided.detail)
+        self.sealed += decided
+        return Receipt(decided)
 
     def _look(self, load: Callable[[EventReader], None]) -> None:
         load(self._reader)

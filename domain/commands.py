@@ -1,7 +1,8 @@
 """The commands of SPEC section 7: what may be asked of the ledger, and nothing else.
 
-Each carries candidates: events without sequence and digest. A command cannot hold facts that it may not write: its fields
-have the only types that it may. Facts that a decision derives (closings, notices taken over) get ids derived from the command's.
+Each carries candidates: events without sequence and digest. A command cannot hold facts that it may not write: its
+fields have the only types that it may. Facts that a decision derives (closings, notices taken over, what is watched)
+get ids derived from the command's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .events.outside import (
     WorkspaceTransitioned,
 )
 from .events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunError, RunOpened
-from .events.session import EffectCleared, GrantPosted, NoticePosted, RunAbandoned, RunAdmitted, SessionOpened
+from .events.session import GrantPosted, NoticePosted, RunAbandoned, RunAdmitted, SessionOpened
 from .events.tool import (
     ToolAttested,
     ToolCalled,
@@ -160,19 +161,17 @@ class CommitRecovery(Command):
     reconciled: ToolReconciled
     outcome: ToolResponded | None
     decided: ToolRecoveryDecided
-    cleared: EffectCleared | None = None
     notice: NoticePosted | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitAttestation(Command):
-    """A person's statement with the response that it makes; `response` is None when history is already answered or claimed."""
+    """A person's statement with the response that it makes; `response` is None where there is one already."""
 
     run_id: RunId
     expected_sequence: int
     attested: ToolAttested
     response: ToolResponded | None
-    cleared: EffectCleared | None = None
     notice: NoticePosted | None = None
 
 

@@ -24,3 +24,8 @@ class Refusal:
 
 Decision: TypeAlias = tuple[Event, ...] | Refusal
 """Candidates of one commit, in the order of their streams."""
+
+
+def misfit(detail: str) -> Refusal:
+    """Refuse candidates that the state does not allow."""
+    return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, detail)

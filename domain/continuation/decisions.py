@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ..boundary import boundary_digest
 from ..commands import ClaimContinuation, RepairContinuation, StartContinuation
-from ..decision import Decision, Refusal
-from ..events.run import ContinuationStarted, RunClaimed, RunStatus, StartKind
+from ..decision import Decision, Refusal, misfit
+from ..events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, RunStatus, StartKind
 from ..events.session import RunKind
 from ..identifiers import RunId
-from ..operation.state import Phase, operations_of
 from ..reasons import WriteRefusal
+from ..recovery.resolver import resolve
+from ..run.seals import claimed as claimed_before
 from ..run.state import Run
 from ..session.decisions import take_inbox
 from ..session.state import Session
@@ -21,15 +22,21 @@ from .state import Progress, continuation_of
 
 @dataclass(frozen=True, slots=True)
 class AncestorHead:
-    """What stands at an ancestor's high-water, and which run its claim right after it admits."""
+    """What stands at an ancestor's high-water, and the claim right after it; None where there is no such fact."""
 
     run_id: RunId
     digest: str | None
-    claimed_by: RunId | None
+    claimed: RunClaimed | None
 
 
 def claim(
-    session: Session, source: Run, source_digest: str, ancestors: Sequence[AncestorHead], command: ClaimContinuation
+    session: Session,
+    source: Run,
+    source_digest: str,
+    ancestors: Sequence[AncestorHead],
+    command: ClaimContinuation,
+    *,
+    foreign: bool,
 ) -> Decision:
     """Seal the source at exactly the plan's boundary and admit the target; heads and digests only, never a scan.
 
@@ -39,39 +46,49 @@ def claim(
         source_digest: digest of the source's newest event.
         ancestors: what stands at each older segment's high-water, in the claim's order.
         command: the claim.
+        foreign: the store cannot vouch that the source's facts are complete.
     """
     claimed = command.claimed
-    if source.claimed is not None:
-        return Refusal(WriteRefusal.RUN_CLAIMED, f"run {source.claimed.target.run_id} continues it already")
-    if session.head is None or session.head.run_id != command.run_id or command.run_id in session.abandoned:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it is not the session's head run")
-    if source.ended is None or source.ended.status is RunStatus.COMPLETED:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "only a run that ended failed or cancelled is continued")
-    boundary = claimed.segments[-1]
-    if (boundary.run_id, boundary.high_water, boundary.digest) != (command.run_id, source.sequence, source_digest):
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the source has moved on since the plan was made")
-    if boundary_digest(claimed.segments) != claimed.boundary_digest:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the boundary digest is not of these segments")
-    if refusal := _lineage(claimed, ancestors):
+    if refusal := claimed_before(source):
         return refusal
-    if unsettled := next(
-        (o for o in operations_of(source) if o.phase in (Phase.CALLED, Phase.DISPATCHED, Phase.PARKED)), None
-    ):
-        return Refusal(WriteRefusal.OPERATION_OPEN, f"call {unsettled.call_id} ({unsettled.tool_name}) is not settled")
+    if session.head is None or session.head.run_id != command.run_id or command.run_id in session.abandoned:
+        return misfit("it is not the session's head run")
+    if source.opening is None or source.ended is None or source.ended.status is RunStatus.COMPLETED:
+        return misfit("only a run that ended failed or cancelled is continued")
+    boundary = PrefixRef(**source.opening.identity._asdict(), high_water=source.sequence, digest=source_digest)
+    if claimed.segments[-1] != boundary:
+        return misfit("the source has moved on since the plan was made")
+    if boundary_digest(claimed.segments) != claimed.boundary_digest:
+        return misfit("the boundary digest is not of these segments")
+    if refusal := _lineage(source.opening, claimed, ancestors):
+        return refusal
+    verdicts = resolve(source.tools, foreign=foreign).verdicts
+    if open_ := next((verdict for verdict in verdicts if not verdict.is_settled), None):
+        return Refusal(WriteRefusal.OPERATION_OPEN, f"call {open_.call_id} ({open_.tool_name}) is {open_.status}")
     if not _admits(command, claimed):
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the admission is not of the claim's target")
+        return misfit("the admission is not of the claim's target")
     return (claimed, command.admitted)
 
 
-def _lineage(claimed: RunClaimed, ancestors: Sequence[AncestorHead]) -> Refusal | None:
+def _lineage(
+    opening: RunOpened | ContinuationStarted, claimed: RunClaimed, ancestors: Sequence[AncestorHead]
+) -> Refusal | None:
+    """The older segments are those that the source was made from, and each still is what its descendant saw."""
     older = claimed.segments[:-1]
+    made_from = opening.boundary_digest if isinstance(opening, ContinuationStarted) else None
+    if made_from != (boundary_digest(older) if older else None):
+        return misfit("the older segments are not those that the source was made from")
     if len(older) != len(ancestors):
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "an ancestor could not be found")
-    for segment, following, head in zip(older, claimed.segments[1:], ancestors, strict=True):
-        if (head.run_id, head.digest, head.claimed_by) != (segment.run_id, segment.digest, following.run_id):
-            return Refusal(
-                WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"ancestor {segment.run_id} is not what the plan saw"
-            )
+        return misfit("an ancestor could not be found")
+    for count, (segment, head) in enumerate(zip(older, ancestors, strict=True), 1):
+        seal = head.claimed
+        if (
+            (head.run_id, head.digest) != (segment.run_id, segment.digest)
+            or seal is None
+            or seal.target.run_id != claimed.segments[count].run_id
+            or seal.segments != claimed.segments[:count]
+        ):
+            return misfit(f"ancestor {segment.run_id} is not what the plan saw")
     return None
 
 
@@ -98,7 +115,7 @@ def repair(session: Session, source: Run, target: Run, command: RepairContinuati
     if refusal := _startable(session, source, target, command.started, StartKind.CLAIM_REPAIR):
         return refusal
     if command.ended.run_id != command.started.run_id or command.ended.status is RunStatus.COMPLETED:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "a repaired claim ends failed or cancelled")
+        return misfit("a repaired claim ends failed or cancelled")
     return (command.started, command.ended)
 
 
@@ -108,11 +125,11 @@ def _startable(
     progress = continuation_of(source, target).progress
     claimed = source.claimed
     if claimed is None:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the source is not claimed")
+        return misfit("the source is not claimed")
     if progress is not Progress.CLAIMED or target.opening is not None:
         return Refusal(WriteRefusal.RUN_SEALED, f"run {started.run_id} was started before")
     if session.head is None or session.head.run_id != started.run_id:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it is not the session's head run")
+        return misfit("it is not the session's head run")
     frozen = claimed.target
     same = (
         started.kind is kind
@@ -125,4 +142,4 @@ def _startable(
         and (started.boundary_digest, started.replay_digest, started.projection_version)
         == (claimed.boundary_digest, claimed.replay_digest, claimed.projection_version)
     )
-    return None if same else Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the start is not what the claim froze")
+    return None if same else misfit("the start is not what the claim froze")

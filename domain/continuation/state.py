@@ -1,4 +1,4 @@
-"""The continuation aggregate: claimed, started, ended; replayed from two runs, with no stream of its own. SPEC section 3."""
+"""The continuation aggregate: claimed, started, ended; replayed from two runs, without a stream. SPEC section 3."""
 
 from __future__ import annotations
 

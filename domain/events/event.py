@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints
@@ -27,6 +28,18 @@ ToolName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=
 """A tool's name as the provider knows it: bounded, no control characters (field report r3-024)."""
 
 Json: TypeAlias = JsonValue
+
+
+_LAST: Timestamp = "9999-12-31T23:59:59.999999Z"
+
+
+def after(at: Timestamp, seconds: int) -> Timestamp:
+    """The time `seconds` (0 or more) later, or the last one that can be written. Times compare as their texts do."""
+    try:
+        later = datetime.fromisoformat(at) + timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST
+    return f"{later:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
 class Value(BaseModel):

@@ -44,7 +44,7 @@ class HostMessage(RunEvent):
     model_visible: ClassVar[bool] = True
 
     sentence_id: str
-    parameters: dict[str, Json] = {}
+    parameters: dict[str, Json] = Field(default_factory=dict)
     text: str
 
 

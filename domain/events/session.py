@@ -102,6 +102,7 @@ class GrantPosted(SessionEvent):
     contract_digest: Digest
     approved: bool
     decided_by: str
+    repeats: OperationIdField | None = None
 
 
 class GrantsTaken(SessionEvent):

@@ -1,11 +1,11 @@
-"""Facts of the tool boundary: the call, T1, T2, a second delivery, and what recovery found. SPEC sections 5, 8 and 10."""
+"""Facts of the tool boundary: call, T1, T2, a second delivery, and what recovery found. SPEC sections 5, 8 and 10."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..identifiers import EventIdField, GrantIdField, IncarnationIdField, OperationIdField, StepIdField, ToolCallIdField
 from .event import Digest, Json, RunEvent, ToolName, Value
@@ -77,11 +77,11 @@ class RecordedContract(Value):
     digest: Digest
     key_valid_seconds: Annotated[int, Field(ge=1)] | None = None
     repeat_free: bool = False
-    parameters: dict[str, Json] = {}
+    parameters: dict[str, Json] = Field(default_factory=dict)
 
 
 class ToolCalled(RunEvent):
-    """The model asked for a tool. Exactly one of `args` and `args_text` speaks: text only when it was no strict JSON."""
+    """The model asked for a tool. `args` is strict JSON; where its text was not, `args_text` keeps that instead."""
 
     topic: ClassVar[str] = "tool.called.v1"
     model_visible: ClassVar[bool] = True
@@ -94,6 +94,12 @@ class ToolCalled(RunEvent):
     args_text: str | None = None
     provider_text: str | None = None
     provider_options: Json = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.args_text is not None and self.args is not None:
+            raise ValueError("a call has arguments or their text, never both")
+        return self
 
 
 class ToolDispatched(RunEvent):

@@ -1,20 +1,22 @@
-"""What may be written about one tool side effect: T1, T2, a second delivery, recovery, attestation. SPEC sections 7 to 10."""
+"""What may be written about a side effect: T1, T2, a second delivery, recovery, attestation. SPEC sections 7 to 10."""
 
 from __future__ import annotations
 
 from ..commands import CommitAttestation, CommitOutcome, CommitRecovery, PrepareTool, StartRedelivery
-from ..decision import Decision, Refusal
-from ..events.event import Event
-from ..events.session import ClearedBy, EffectCleared
+from ..decision import Decision, Refusal, misfit
+from ..events.event import Event, SessionEvent
+from ..events.session import ClearedBy, NoticePosted
 from ..events.tool import RecoveryMode, ToolDispatched
-from ..identifiers import EventId, derive_id
-from ..reasons import WriteRefusal
+from ..identifiers import OperationId
+from ..reasons import RecoveryReason, WriteRefusal
 from ..recovery.bundle import judge_attestation, judge_bundle
-from ..run.decisions import sealed
+from ..run.seals import not_ended, sealed
 from ..run.state import Run
+from ..session.decisions import unsayable
 from ..session.state import Session
-from .repeat_guard import repeated_effect
-from .state import Phase, operation_by_id, operation_of_call
+from . import watch_list
+from .repeat_guard import repeated_effects
+from .state import Operation, Phase, operation_by_id, operation_of_call
 
 
 def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
@@ -23,114 +25,131 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
         return refusal
     dispatch = command.dispatch
     if run.cancel_requested is not None:
-        return Refusal(WriteRefusal.RUN_SEALED, "the run is being cancelled")
+        return Refusal(WriteRefusal.RUN_SEALED, f"the run is being stopped by {run.cancel_requested.by}")
     call = operation_of_call(run, dispatch.call_id)
     if call is None:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"call {dispatch.call_id} was never recorded")
+        return misfit(f"call {dispatch.call_id} was never recorded")
     if call.phase is not Phase.CALLED:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"call {dispatch.call_id} has its dispatch or answer")
+        return misfit(f"call {dispatch.call_id} has its dispatch or answer")
     if call.tool_name != dispatch.tool_name or call.args_hash != dispatch.args_hash:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"the dispatch is not of call {dispatch.call_id}")
-    if dispatch.incarnation_id != command.incarnation_id:
-        return Refusal(WriteRefusal.OWNER_FENCED, "the dispatch names another incarnation")
-    if refusal := _permitted(run, dispatch):
+        return misfit(f"the dispatch is not of call {dispatch.call_id} as it was recorded")
+    if dispatch.contract.mode is RecoveryMode.IDEMPOTENT and dispatch.idempotency_key is None:
+        return misfit("an idempotent call is dispatched with the key of its delivery")
+    if refusal := _unpermitted(session, run, dispatch):
         return refusal
-    watched = repeated_effect(session, dispatch.contract, dispatch.args_hash, dispatch.idempotency_key)
-    if watched is not None and dispatch.repeats != watched.operation_id:
-        return Refusal(
-            WriteRefusal.TRANSITION_SHAPE_CONFLICT,
-            f"it repeats operation {watched.operation_id}, whose outcome is not certain, without a person's permission",
-        )
-    if dispatch.repeats is not None and dispatch.repeats in session.watched:
-        return (dispatch, _approved_repeat(dispatch))
-    return (dispatch,)
+    repeated = _repeated(session, run, dispatch)
+    if isinstance(repeated, Refusal):
+        return repeated
+    return (dispatch, *watch_list.cleared(dispatch, repeated, ClearedBy.APPROVED_REPEAT))
 
 
-def _permitted(run: Run, dispatch: ToolDispatched) -> Refusal | None:
-    for permission in run.permissions.values():
+def _unpermitted(session: Session, run: Run, dispatch: ToolDispatched) -> Refusal | None:
+    """Whatever was asked about the call was answered with yes, for exactly this; a grant is used once. F6."""
+    for permission in run.permissions_of(dispatch.call_id):
         asked = permission.requested
-        if asked.call_id != dispatch.call_id:
-            continue
         approved = permission.decided is not None and permission.decided.approved
         if not approved or asked.args_hash != dispatch.args_hash or asked.contract_digest != dispatch.contract.digest:
-            return Refusal(
-                WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"permission {asked.request_id} was not given for this"
-            )
+            return misfit(f"permission {asked.request_id} was not given for this")
+    if dispatch.grant_id is None:
+        return None
+    grant = session.granted.get(dispatch.grant_id)
+    if (
+        grant is None
+        or not grant.approved
+        or dispatch.grant_id in run.grants_used
+        or (grant.tool_name, grant.args_hash, grant.contract_digest)
+        != (dispatch.tool_name, dispatch.args_hash, dispatch.contract.digest)
+    ):
+        return misfit(f"grant {dispatch.grant_id} was not given for this, or was used")
     return None
 
 
-def _approved_repeat(dispatch: ToolDispatched) -> EffectCleared:
-    assert dispatch.repeats is not None
-    return EffectCleared(
-        event_id=EventId(derive_id(dispatch.event_id, "repeat", dispatch.repeats)),
-        session_id=dispatch.session_id,
-        occurred_at=dispatch.occurred_at,
-        operation_id=dispatch.repeats,
-        by=ClearedBy.APPROVED_REPEAT,
-    )
+def _repeated(session: Session, run: Run, dispatch: ToolDispatched) -> tuple[OperationId, ...] | Refusal:
+    """The watched effects that a person allowed this dispatch to repeat. F9."""
+    key, at = dispatch.idempotency_key, dispatch.occurred_at
+    equal = [o.operation_id for o in repeated_effects(session, dispatch.contract, dispatch.args_hash, key, at)]
+    named = dispatch.repeats
+    if equal and named not in equal:
+        return misfit(f"it repeats operation {equal[0]}, whose outcome is not certain, without a person's permission")
+    if named is None or named not in session.watched:
+        return ()
+    grant = None if dispatch.grant_id is None else session.granted.get(dispatch.grant_id)
+    allowed = [permission.requested.repeats for permission in run.permissions_of(dispatch.call_id)]
+    if named not in (*allowed, None if grant is None else grant.repeats):
+        return misfit(f"nobody was asked whether it may repeat operation {named}")
+    return tuple(dict.fromkeys((named, *equal)))
 
 
 def commit_outcome(run: Run, command: CommitOutcome) -> Decision:
     """T2: the operation is dispatched and has no outcome yet."""
     if refusal := sealed(run):
         return refusal
-    response = command.response
+    response, left = command.response, command.left_running
     operation = None if response.operation_id is None else operation_by_id(run, response.operation_id)
     if operation is None or operation.call_id != response.call_id or operation.tool_name != response.tool_name:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the outcome is of no dispatched operation")
+        return misfit(f"the outcome of call {response.call_id} is of no dispatched operation")
     if operation.phase is not Phase.DISPATCHED:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"operation {operation.operation_id} has its outcome")
-    return (response,) if command.left_running is None else (response, command.left_running)
+        return misfit(f"operation {operation.operation_id} has its outcome")
+    if left is None:
+        return (response,)
+    if left.operation_id != response.operation_id or left.handle_id in run.jobs:
+        return misfit(f"background job {left.handle_id} is not what operation {operation.operation_id} left running")
+    return (response, left)
 
 
 def start_redelivery(run: Run, command: StartRedelivery) -> Decision:
-    """A second delivery: an ended, unclaimed run's open `idempotent` operation with its recorded key."""
-    if run.claimed is not None or run.ended is None:
-        return Refusal(
-            WriteRefusal.RUN_CLAIMED if run.claimed else WriteRefusal.TRANSITION_SHAPE_CONFLICT, "not after an end"
-        )
+    """A second delivery: an ended, unclaimed run's open `idempotent` operation with its recorded, valid key."""
+    if refusal := not_ended(run):
+        return refusal
     started = command.started
     operation = operation_by_id(run, started.operation_id)
     if operation is None or operation.phase is not Phase.DISPATCHED:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"operation {started.operation_id} is not open")
+        return misfit(f"operation {started.operation_id} is not open")
     if operation.mode is not RecoveryMode.IDEMPOTENT or operation.idempotency_key != started.idempotency_key:
-        return Refusal(
-            WriteRefusal.BUNDLE_INVALID, "only an idempotent operation is delivered again, with its recorded key"
-        )
+        detail = "only an idempotent operation is delivered again, with its recorded key"
+        return Refusal(WriteRefusal.BUNDLE_INVALID, detail)
+    if operation.key_valid_until is not None and command.now > operation.key_valid_until:
+        detail = f"{RecoveryReason.IDEMPOTENCY_KEY_EXPIRED}: the key was valid until {operation.key_valid_until}"
+        return Refusal(WriteRefusal.BUNDLE_INVALID, detail)
     return (started,)
 
 
-def commit_recovery(run: Run, command: CommitRecovery) -> Decision:
+def commit_recovery(session: Session, run: Run, command: CommitRecovery) -> Decision:
     """A recovery bundle after the terminal event, at the expected version, valid in causal order. SPEC section 10."""
     facts = tuple(fact for fact in (command.reconciled, command.outcome, command.decided) if fact is not None)
-    if refusal := _after_end(run, command.expected_sequence):
+    if refusal := _out_of_place(run, command.expected_sequence, command.notice):
         return refusal
     if broken := judge_bundle(run.tools, facts, run.sequence):
         return Refusal(WriteRefusal.BUNDLE_INVALID, broken)
-    return (*facts, *_inbox(command.cleared, command.notice))
+    operation, outcome = _known(run, command.decided.operation_id), command.outcome
+    watched = () if outcome is None else watch_list.settled(session, operation, outcome, command.decided)
+    return (*facts, *_inbox(watched, command.notice))
 
 
-def commit_attestation(run: Run, command: CommitAttestation) -> Decision:
+def commit_attestation(session: Session, run: Run, command: CommitAttestation) -> Decision:
     """A person's statement and the response that it makes, once. SPEC section 10."""
-    if refusal := _after_end(run, command.expected_sequence):
-        return refusal
     facts = tuple(fact for fact in (command.attested, command.response) if fact is not None)
+    if refusal := _out_of_place(run, command.expected_sequence, command.notice):
+        return refusal
     if broken := judge_attestation(run.tools, facts, run.sequence):
         return Refusal(WriteRefusal.BUNDLE_INVALID, broken)
-    return (*facts, *_inbox(command.cleared, command.notice))
+    watched = watch_list.attested(session, _known(run, command.attested.operation_id), command.attested)
+    return (*facts, *_inbox(watched, command.notice))
 
 
-def _after_end(run: Run, expected_sequence: int) -> Refusal | None:
-    if run.claimed is not None:
-        return Refusal(WriteRefusal.RUN_CLAIMED, f"the run was claimed by continuation {run.claimed.target.run_id}")
-    if run.ended is None:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the run has not ended")
+def _out_of_place(run: Run, expected_sequence: int, notice: NoticePosted | None) -> Refusal | None:
+    if refusal := not_ended(run):
+        return refusal
     if run.sequence != expected_sequence:
-        return Refusal(
-            WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"the run is at {run.sequence}, not at {expected_sequence}"
-        )
-    return None
+        return misfit(f"the run is at {run.sequence}, not at {expected_sequence}")
+    return unsayable(notice)
 
 
-def _inbox(*events: Event | None) -> tuple[Event, ...]:
-    return tuple(event for event in events if event is not None)
+def _known(run: Run, operation_id: OperationId) -> Operation:
+    operation = operation_by_id(run, operation_id)
+    assert operation is not None  # the bundle was judged, and that it has one is its first rule
+    return operation
+
+
+def _inbox(watched: tuple[SessionEvent, ...], notice: NoticePosted | None) -> tuple[Event, ...]:
+    return watched if notice is None else (*watched, notice)

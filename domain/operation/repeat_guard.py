@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from .. import canonical
-from ..events.event import Json
+from ..events.event import Json, Timestamp
 from ..events.session import EffectWatched
 from ..events.tool import RecordedContract, RecoveryMode
 from ..session.state import Session
@@ -16,28 +16,42 @@ def arguments_only_hash(args: Json) -> str:
     return canonical.sha256_hex(canonical.encode(args))
 
 
-def repeated_effect(
-    session: Session, contract: RecordedContract, args_hash: str, idempotency_key: str | None
-) -> EffectWatched | None:
-    """The watched effect that a call would repeat, or None when it is free to go.
+def repeated_effects(
+    session: Session, contract: RecordedContract, args_hash: str, idempotency_key: str | None, at: Timestamp
+) -> Iterator[EffectWatched]:
+    """The watched effects that a call would repeat; none where it is free to go.
 
-    Not asked: `replay_safe` calls, contracts that say `repeat: free`, and `idempotent` ones with the recorded key.
+    Not asked: `replay_safe` calls, contracts that say `repeat: free`, and `idempotent` ones with the recorded key while
+    that is valid.
 
     Args:
         session: the session's state.
         contract: what is promised for this call.
         args_hash: of tool name and arguments.
         idempotency_key: the key that it would be delivered with, None where it has none.
+        at: the present time.
     """
     if contract.mode is RecoveryMode.REPLAY_SAFE or contract.repeat_free:
-        return None
+        return
     for watched in session.watched.values():
-        if watched.args_hash != args_hash:
-            continue
-        if contract.mode is RecoveryMode.IDEMPOTENT and watched.idempotency_key == idempotency_key:
-            continue
-        return watched
-    return None
+        if watched.args_hash == args_hash and not (
+            contract.mode is RecoveryMode.IDEMPOTENT and _same_delivery(watched, idempotency_key, at)
+        ):
+            yield watched
+
+
+def repeated_effect(
+    session: Session, contract: RecordedContract, args_hash: str, idempotency_key: str | None, at: Timestamp
+) -> EffectWatched | None:
+    """The first of `repeated_effects`, for a question to a person."""
+    return next(repeated_effects(session, contract, args_hash, idempotency_key, at), None)
+
+
+def _same_delivery(watched: EffectWatched, idempotency_key: str | None, at: Timestamp) -> bool:
+    """Whether whoever keeps the keys would take both for one: past the key's validity it would act again."""
+    if idempotency_key is None or watched.idempotency_key != idempotency_key:
+        return False
+    return watched.key_valid_until is None or at <= watched.key_valid_until
 
 
 def renamed_effect(session: Session, args: Json, tool_names: Collection[str]) -> EffectWatched | None:

@@ -1,6 +1,6 @@
 """The operation aggregate: one tool call and its side effect, replayed from its run's stream. SPEC section 3.
 
-It has no stream and no copy of its own: it is what the scanner's record and the run's call and dispatch facts amount to.
+It has no stream and no copy of its own: it is what the scanner's record and the run's call and dispatches amount to.
 """
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..events.event import Json
+from ..events.event import Json, Timestamp, after
 from ..events.session import WatchStatus
-from ..events.tool import Disposition, Effect, RecoveryMode, ToolCalled, ToolDispatched, ToolRedeliveryStarted
+from ..events.tool import (
+    Disposition,
+    Effect,
+    RecoveryMode,
+    Statement,
+    ToolCalled,
+    ToolDispatched,
+    ToolRedeliveryStarted,
+)
 from ..identifiers import OperationId, ToolCallId
 from ..recovery.facts import Attested, Decided
 from ..recovery.operation_record import OperationRecord
@@ -58,7 +66,7 @@ class Operation:
 
     @property
     def args_hash(self) -> str | None:
-        """Recomputed from the call, None when its arguments were no strict JSON."""
+        """Computed from the call itself, None when its arguments were no strict JSON."""
         return None if self.record.call is None else self.record.call.args_hash
 
     @property
@@ -70,6 +78,13 @@ class Operation:
     def idempotency_key(self) -> str | None:
         """The key that T1 recorded, where its contract has one."""
         return None if self.dispatch is None else self.dispatch.idempotency_key
+
+    @property
+    def key_valid_until(self) -> Timestamp | None:
+        """Up to when that key means the same delivery, None where it has no bound that T1 recorded."""
+        if self.dispatch is None or self.dispatch.contract.key_valid_seconds is None:
+            return None
+        return after(self.dispatch.occurred_at, self.dispatch.contract.key_valid_seconds)
 
     @property
     def mode(self) -> RecoveryMode | None:
@@ -93,8 +108,9 @@ class Operation:
 
     @property
     def attested(self) -> bool:
-        """True when a person's statement settled it."""
-        return any(isinstance(fact, Attested) for _, fact in self.record.recovery or [])
+        """True when a person said what happened; that it is over says nothing of that."""
+        recovery = self.record.recovery or []
+        return any(isinstance(fact, Attested) and fact.statement != Statement.OVER for _, fact in recovery)
 
     @property
     def uncertainty(self) -> WatchStatus | None:

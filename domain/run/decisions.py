@@ -1,69 +1,122 @@
 """What may be written into a run by its own execution, decided on its state. SPEC sections 7 and 8.
 
-The order of checks is one for all: sealed, then legality. Retry and epoch are asked by the ledger before.
+The order of checks is one for all: sealed, then legality. Retry and epoch are asked by the ledger before. How a run
+ends stands in `ending`.
 """
 
 from __future__ import annotations
 
-from ..commands import Append, AppendLate, EndRun, OpenRun, RecordStep, RefuseCall
-from ..decision import Decision, Refusal
+from ..commands import Append, AppendLate, OpenRun, OrdinaryFact, RecordStep, RefuseCall
+from ..decision import Decision, Refusal, misfit
 from ..events.event import Event
-from ..events.model import ModelStepCompleted
-from ..events.outside import PermissionClosed, PermissionDecided, PermissionRequested
-from ..events.run import RunEnded, RunStatus
-from ..events.session import EffectWatched
-from ..events.tool import Effect, RecoveryMode, ToolCalled, ToolResponded
-from ..identifiers import EventId, derive_id
-from ..operation.repeat_guard import arguments_only_hash
-from ..operation.state import Operation, Phase, operation_of_call, operations_of
-from ..reasons import ResponseCode, WriteRefusal
-from ..sentences import SentenceId, render
-from ..session.decisions import admit_turn, take_inbox
+from ..events.model import ModelStepCompleted, UserMessage
+from ..events.outside import BackgroundSettled, PermissionDecided, PermissionRequested
+from ..events.run import RunOpened
+from ..events.session import GrantPosted, RunAdmitted, RunKind
+from ..events.tool import Effect, ToolCalled
+from ..operation.state import Phase, operation_of_call
+from ..operation.watch_list import of_ended_turn
+from ..reasons import WriteRefusal
+from ..session.decisions import admit_turn, take_inbox, unsayable
 from ..session.state import Session
-from .state import Run
+from .seals import not_ended, sealed
+from .state import Run, evolve
 
 
-def sealed(run: Run) -> Refusal | None:
-    """Refuse what needs an open run: not begun, claimed for good, or ended (a normal end of a race, F3)."""
-    if run.opening is None:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the run was never opened")
-    if run.claimed is not None:
-        return Refusal(WriteRefusal.RUN_CLAIMED, f"the run was claimed by continuation {run.claimed.target.run_id}")
-    if run.ended is not None:
-        return Refusal(WriteRefusal.RUN_SEALED, f"the run has ended ({run.ended.status.value})")
-    return None
+def open_run(session: Session, head: Run | None, head_digest: str, run: Run, command: OpenRun) -> Decision:
+    """Admit and open an ordinary run with its user message, taking the session's inbox over. SPEC section 5.
 
-
-def open_run(session: Session, head: Run | None, run: Run, command: OpenRun) -> Decision:
-    """Admit and open an ordinary run with its user message, taking the session's inbox over. SPEC section 5."""
+    Args:
+        session: the session's state.
+        head: the state of its head run; None where it has none, or where a person gave that up.
+        head_digest: digest of the head run's newest event.
+        run: the state of the run to open, which must be empty.
+        command: what to write.
+    """
+    opened = command.opened
     if run.opening is not None:
-        return Refusal(WriteRefusal.DUPLICATE_EVENT_ID, f"run {command.opened.run_id} exists")
+        return Refusal(WriteRefusal.DUPLICATE_EVENT_ID, f"run {opened.run_id} exists")
     admission = admit_turn(session, head, command.session_opened, command.admitted)
     if isinstance(admission, Refusal):
         return admission
-    taken, messages = take_inbox(session, command.opened)
-    return (*admission, *taken, command.opened, command.message, *command.host_messages, *messages)
+    if not _admits(command.admitted, opened):
+        return misfit(f"the admission is not of run {opened.run_id}")
+    if command.message.steering:
+        return misfit("the message that opens a run does not steer one")
+    if refusal := _outdated(session, head, head_digest, opened):
+        return refusal
+    taken, messages = take_inbox(session, opened)
+    facts = (opened, command.message, *command.host_messages, *messages)
+    return (*admission, *of_ended_turn(session, opened), *taken, *facts)
+
+
+def _admits(admitted: RunAdmitted, opened: RunOpened) -> bool:
+    ids = (admitted.run_id, admitted.turn_id, admitted.invocation_id)
+    kind = RunKind.TURN if opened.parent_run_id is None else RunKind.CHILD
+    return (
+        ids == (opened.run_id, opened.turn_id, opened.invocation_id)
+        and admitted.kind is kind
+        and admitted.claim_id is None
+    )
+
+
+def _outdated(session: Session, head: Run | None, head_digest: str, opened: RunOpened) -> Refusal | None:
+    """The history that a turn is given ends with all that the session holds: what is settled later gets a notice."""
+    if opened.context is None or head is None or session.head is None:
+        return None
+    previous = opened.context.previous
+    if (previous.run_id, previous.high_water, previous.digest) == (session.head.run_id, head.sequence, head_digest):
+        return None
+    return misfit("the session has moved on since its history was read")
 
 
 def append(run: Run, command: Append) -> Decision:
-    """Write ordinary facts; permissions only in their order."""
+    """Write ordinary facts: each as the state allows that has those before it."""
     if refusal := sealed(run):
         return refusal
-    for fact in command.facts:
-        if isinstance(fact, PermissionRequested | PermissionDecided) and (refusal := _permission(run, fact)):
+    if not command.facts:
+        return misfit("there is nothing to write")
+    for position, fact in enumerate(command.facts, 1):
+        if refusal := _ordinary(run, fact):
             return refusal
+        if position < len(command.facts):
+            run = evolve(run, fact)
     return command.facts
 
 
-def _permission(run: Run, fact: PermissionRequested | PermissionDecided) -> Refusal | None:
-    known = run.permissions.get(fact.request_id)
-    if isinstance(fact, PermissionRequested):
-        return (
-            Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"permission {fact.request_id} exists") if known else None
-        )
-    if known is None or not known.open:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"permission {fact.request_id} is not open")
+def _ordinary(run: Run, fact: OrdinaryFact) -> Refusal | None:
+    match fact:
+        case PermissionRequested():
+            return _requested(run, fact)
+        case PermissionDecided():
+            return _decided(run, fact)
+        case BackgroundSettled():
+            return _job_settled(run, fact)
+        case UserMessage(steering=False):
+            return misfit("a message of the user begins a turn, or steers the one that runs")
+        case _:
+            return None
+
+
+def _requested(run: Run, fact: PermissionRequested) -> Refusal | None:
+    """A question is about a recorded call that waits, with exactly its arguments. F6."""
+    if run.permissions.get(fact.request_id) is not None:
+        return misfit(f"permission {fact.request_id} exists")
+    call = operation_of_call(run, fact.call_id)
+    if call is None or call.phase is not Phase.CALLED:
+        return misfit(f"call {fact.call_id} does not wait for its dispatch")
+    if (call.tool_name, call.args_hash) != (fact.tool_name, fact.args_hash):
+        return misfit(f"permission {fact.request_id} is not about call {fact.call_id} as it was recorded")
     return None
+
+
+def _decided(run: Run, fact: PermissionDecided) -> Refusal | None:
+    known = run.permissions.get(fact.request_id)
+    return misfit(f"permission {fact.request_id} is not open") if known is None or not known.open else None
+
+
+def _job_settled(run: Run, fact: BackgroundSettled) -> Refusal | None:
+    return None if fact.handle_id in run.jobs else misfit(f"background job {fact.handle_id} does not run")
 
 
 def record_step(run: Run, command: RecordStep) -> Decision:
@@ -71,124 +124,61 @@ def record_step(run: Run, command: RecordStep) -> Decision:
     if refusal := sealed(run):
         return refusal
     if not command.facts or not isinstance(command.facts[-1], ModelStepCompleted):
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "a model step ends with its completion")
+        return misfit("a model step ends with its completion")
     step_id, seen = command.facts[-1].step_id, set[str]()
     for fact in command.facts:
         if fact.step_id != step_id:
-            return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "facts of two model steps in one commit")
+            return misfit("facts of two model steps in one commit")
         if isinstance(fact, ToolCalled):
             if fact.call_id in seen or operation_of_call(run, fact.call_id) is not None:
-                return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"call id {fact.call_id} is used already")
+                return misfit(f"call id {fact.call_id} is used already")
             seen.add(fact.call_id)
     return command.facts
 
 
 def refuse_call(run: Run, command: RefuseCall) -> Decision:
-    """Answer a recorded call before T1; no dispatch may exist, and the effect is none. F2."""
+    """Answer a recorded call before T1: an error response, no dispatch, and the effect is none. F2."""
     if refusal := sealed(run):
         return refusal
     response = command.response
     operation = operation_of_call(run, response.call_id)
     if operation is None or operation.phase is not Phase.CALLED:
         what = "was never recorded" if operation is None else "has its dispatch or answer"
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, f"call {response.call_id} {what}")
-    if response.operation_id is not None or response.effect is not Effect.NONE:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "a refusal before T1 has no operation and no effect")
+        return misfit(f"call {response.call_id} {what}")
+    if response.operation_id is not None or response.effect is not Effect.NONE or not response.is_error:
+        return misfit("a refusal before T1 is an error with no operation and no effect")
     return (response,)
-
-
-def end_run(session: Session, run: Run, command: EndRun) -> Decision:
-    """Close what was not dispatched, put uncertain effects on the session's watch list, write the terminal event. F9."""
-    if refusal := sealed(run):
-        return refusal
-    operations = tuple(operations_of(run))
-    if command.ended.status is RunStatus.COMPLETED:
-        if undone := next((o for o in operations if o.phase in (Phase.CALLED, Phase.DISPATCHED)), None):
-            return Refusal(WriteRefusal.OPERATION_OPEN, f"call {undone.call_id} ({undone.tool_name}) has no outcome")
-        if job := next((job for job in run.jobs.values() if not job.detached), None):
-            return Refusal(WriteRefusal.OPERATION_OPEN, f"background job {job.handle_id} still runs")
-    closings = _closings(operations, command) if run.opening and run.opening.protocol else ()
-    permissions = _permission_closings(run, command.ended) if command.stopped_by is not None else ()
-    return (*closings, *permissions, command.ended, *_watched(session, operations, command.ended))
-
-
-def _closings(operations: tuple[Operation, ...], command: EndRun) -> tuple[ToolResponded, ...]:
-    ended = command.ended
-    return tuple(
-        ToolResponded(
-            event_id=EventId(derive_id(ended.event_id, "close", operation.call_id)),
-            session_id=ended.session_id,
-            occurred_at=ended.occurred_at,
-            run_id=ended.run_id,
-            turn_id=ended.turn_id,
-            invocation_id=ended.invocation_id,
-            call_id=operation.call_id,
-            tool_name=operation.tool_name,
-            result=_not_executed(command),
-            is_error=True,
-            effect=Effect.NONE,
-            code=ResponseCode.NOT_EXECUTED_INTERRUPTED,
-        )
-        for operation in operations
-        if operation.phase is Phase.CALLED
-    )
-
-
-def _not_executed(command: EndRun) -> str:
-    if command.stopped_by is not None:
-        return render(SentenceId.NOT_EXECUTED_CANCELLED, {"by": command.stopped_by})
-    return render(SentenceId.NOT_EXECUTED_INTERRUPTED if command.ended.recovered else SentenceId.NOT_EXECUTED_ENDED)
-
-
-def _permission_closings(run: Run, ended: RunEnded) -> tuple[PermissionClosed, ...]:
-    return tuple(
-        PermissionClosed(
-            event_id=EventId(derive_id(ended.event_id, "permission", request_id)),
-            session_id=ended.session_id,
-            occurred_at=ended.occurred_at,
-            run_id=ended.run_id,
-            turn_id=ended.turn_id,
-            invocation_id=ended.invocation_id,
-            request_id=request_id,
-            reason="run_stopped",
-        )
-        for request_id, permission in run.permissions.items()
-        if permission.open
-    )
-
-
-def _watched(session: Session, operations: tuple[Operation, ...], ended: RunEnded) -> tuple[EffectWatched, ...]:
-    return tuple(
-        EffectWatched(
-            event_id=EventId(derive_id(ended.event_id, "watch", dispatch.operation_id)),
-            session_id=ended.session_id,
-            occurred_at=ended.occurred_at,
-            operation_id=dispatch.operation_id,
-            run_id=ended.run_id,
-            tool_name=dispatch.tool_name,
-            args_hash=dispatch.args_hash,
-            arguments_only_hash=arguments_only_hash(operation.args),
-            has_arguments=bool(operation.args),
-            mode=dispatch.contract.mode,
-            status=status,
-            idempotency_key=dispatch.idempotency_key,
-        )
-        for operation in operations
-        if (dispatch := operation.dispatch) is not None
-        and (status := operation.uncertainty) is not None
-        and dispatch.contract.mode is not RecoveryMode.REPLAY_SAFE
-        and dispatch.operation_id not in session.watched
-    )
 
 
 def append_late(run: Run, command: AppendLate) -> Decision:
     """Write what may follow the terminal event: run ended, not claimed."""
-    if run.claimed is not None:
-        return Refusal(WriteRefusal.RUN_CLAIMED, f"the run was claimed by continuation {run.claimed.target.run_id}")
-    if run.ended is None:
-        return Refusal(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "the run has not ended; append it as an ordinary fact")
+    if refusal := not_ended(run):
+        return refusal
     fact = command.fact
-    if isinstance(fact, PermissionDecided) and (refusal := _permission(run, fact)):
+    if isinstance(fact, PermissionDecided):
+        if refusal := _decided(run, fact) or _not_granted(run, fact, command.grant):
+            return refusal
+    elif command.grant is not None:
+        return misfit("a grant comes with the decision that it is")
+    if isinstance(fact, BackgroundSettled) and (refusal := _job_settled(run, fact)):
+        return refusal
+    if refusal := unsayable(command.notice):
         return refusal
     inbox: tuple[Event, ...] = tuple(event for event in (command.grant, command.notice) if event is not None)
     return (fact, *inbox)
+
+
+def _not_granted(run: Run, fact: PermissionDecided, grant: GrantPosted | None) -> Refusal | None:
+    """A late decision is carried to the next run by a grant, bound to exactly what was asked. SPEC section 13."""
+    permission = run.permissions.get(fact.request_id)
+    if permission is None or grant is None:
+        return misfit("a decision after the end comes with its grant")
+    asked = permission.requested
+    bound = (
+        (grant.grant_id, grant.request_id, grant.approved, grant.decided_by)
+        == (fact.grant_id, fact.request_id, fact.approved, fact.decided_by)
+        and (grant.tool_name, grant.call_id) == (asked.tool_name, asked.call_id)
+        and (grant.args_hash, grant.contract_digest, grant.repeats)
+        == (asked.args_hash, asked.contract_digest, asked.repeats)
+    )
+    return None if bound else misfit(f"the grant is not what permission {fact.request_id} asked")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..events.event import RunEvent
 from ..events.model import ModelStepCompleted
@@ -19,7 +20,7 @@ from ..events.outside import (
 )
 from ..events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunOpened
 from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted
-from ..identifiers import HandleId, RequestId
+from ..identifiers import GrantId, HandleId, RequestId
 from ..persistent_map import PersistentMap
 from ..recovery.event_facts import event_facts
 from ..recovery.scanner import Scanner
@@ -41,10 +42,15 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the facts of a run amount to.
+    """What the facts of a run amount to. Folding one more in costs the same whatever the run's length.
 
-    `sequence` and `digest` name the prefix that they were folded from; `ended_sequence` is the boundary that a continuation
-    is made from while nothing but recovery facts follow.
+    Attributes:
+        sequence: how many facts it was folded from.
+        permissions: all questions by request; `asked` has their requests by call, and `open_requests` the open ones.
+        jobs: work that goes on, attached or not.
+        calls, deliveries: by call id, and by operation id.
+        grants_used: grants that a dispatch named.
+        tools: the scanner's account of calls, dispatches, outcomes and recovery.
     """
 
     sequence: int = 0
@@ -53,12 +59,15 @@ class Run:
     ended: RunEnded | None = None
     claimed: RunClaimed | None = None
     steps: int = 0
-    permissions: Mapping[RequestId, Permission] = field(default_factory=dict)
+    permissions: PersistentMap[str, Permission] = field(default_factory=PersistentMap)
+    asked: PersistentMap[str, tuple[RequestId, ...]] = field(default_factory=PersistentMap)
+    open_requests: tuple[RequestId, ...] = ()
     jobs: Mapping[HandleId, BackgroundStarted] = field(default_factory=dict)
     calls: PersistentMap[str, ToolCalled] = field(default_factory=PersistentMap)
     deliveries: PersistentMap[str, tuple[ToolDispatched | ToolRedeliveryStarted, ...]] = field(
         default_factory=PersistentMap
     )
+    grants_used: frozenset[GrantId] = frozenset()
     tools: Scanner = field(default_factory=Scanner.persistent)
 
     @property
@@ -66,47 +75,65 @@ class Run:
         """True from the first event to the terminal one."""
         return self.opening is not None and self.ended is None
 
+    @property
+    def open_permissions(self) -> tuple[Permission, ...]:
+        """The questions that wait for a person, in the order in which they were asked."""
+        return tuple(one for request in self.open_requests if (one := self.permissions.get(request)) is not None)
+
+    def permissions_of(self, call_id: str) -> tuple[Permission, ...]:
+        """The questions about a call, in the order in which they were asked."""
+        requests = self.asked.get(call_id) or ()
+        return tuple(one for request in requests if (one := self.permissions.get(request)) is not None)
+
 
 def evolve(run: Run, event: RunEvent) -> Run:
     """Fold one fact in; never refuses. SPEC section 3."""
     tools = run.tools.fork()
     sequence = run.sequence + 1
     tools.feed(event_facts(event), sequence)
-    run = replace(run, sequence=sequence, tools=tools)
+    moved = partial(replace, run, sequence=sequence, tools=tools)
     match event:
-        case RunOpened() | ContinuationStarted():
-            return replace(run, opening=event)
-        case ModelStepCompleted():
-            return replace(run, steps=run.steps + 1)
-        case CancelRequested():
-            return replace(run, cancel_requested=event)
-        case RunEnded():
-            return replace(run, ended=event)
-        case RunClaimed():
-            return replace(run, claimed=event)
-        case PermissionRequested() | PermissionDecided() | PermissionClosed():
-            return replace(run, permissions=_permissions(run.permissions, event))
         case ToolCalled():
-            return replace(run, calls=run.calls.set(event.call_id, event))
+            return moved(calls=run.calls.set(event.call_id, event))
         case ToolDispatched() | ToolRedeliveryStarted():
             earlier = run.deliveries.get(event.operation_id) or ()
-            return replace(run, deliveries=run.deliveries.set(event.operation_id, (*earlier, event)))
+            deliveries = run.deliveries.set(event.operation_id, (*earlier, event))
+            if isinstance(event, ToolDispatched) and event.grant_id is not None:
+                return moved(deliveries=deliveries, grants_used=run.grants_used | {event.grant_id})
+            return moved(deliveries=deliveries)
+        case ModelStepCompleted():
+            return moved(steps=run.steps + 1)
+        case PermissionRequested() | PermissionDecided() | PermissionClosed():
+            return _with_permission(moved(), event)
         case BackgroundStarted():
-            return replace(run, jobs={**run.jobs, event.handle_id: event})
+            return moved(jobs={**run.jobs, event.handle_id: event})
         case BackgroundSettled():
-            left = {key: job for key, job in run.jobs.items() if key != event.handle_id}
-            return replace(run, jobs=left)
+            return moved(jobs={key: job for key, job in run.jobs.items() if key != event.handle_id})
+        case RunOpened() | ContinuationStarted():
+            return moved(opening=event)
+        case CancelRequested():
+            return moved(cancel_requested=run.cancel_requested or event)
+        case RunEnded():
+            return moved(ended=event)
+        case RunClaimed():
+            return moved(claimed=event)
         case _:
-            return run
+            return moved()
 
 
-def _permissions(
-    known: Mapping[RequestId, Permission], event: PermissionRequested | PermissionDecided | PermissionClosed
-) -> Mapping[RequestId, Permission]:
+def _with_permission(run: Run, event: PermissionRequested | PermissionDecided | PermissionClosed) -> Run:
+    request = event.request_id
     if isinstance(event, PermissionRequested):
-        return {**known, event.request_id: Permission(event)}
-    before = known.get(event.request_id)
+        asked = (*(run.asked.get(event.call_id) or ()), request)
+        return replace(
+            run,
+            permissions=run.permissions.set(request, Permission(event)),
+            asked=run.asked.set(event.call_id, asked),
+            open_requests=(*run.open_requests, request),
+        )
+    before = run.permissions.get(request)
     if before is None:
-        return known
+        return run
     after = replace(before, decided=event) if isinstance(event, PermissionDecided) else replace(before, closed=True)
-    return {**known, event.request_id: after}
+    still_open = tuple(one for one in run.open_requests if one != request)
+    return replace(run, permissions=run.permissions.set(request, after), open_requests=still_open)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ..decision import Refusal
+from ..decision import Refusal, misfit
+from ..events.derived import Derived, derived_id
 from ..events.event import SessionEvent
 from ..events.model import HostMessage
 from ..events.run import ContinuationStarted, RunOpened
-from ..events.session import GrantsTaken, NoticesTaken, RunAdmitted, SessionOpened
-from ..identifiers import EventId, RunId, derive_id
+from ..events.session import GrantsTaken, NoticePosted, NoticesTaken, RunAdmitted, SessionOpened
+from ..identifiers import RunId
 from ..reasons import WriteRefusal
 from ..run.state import Run
-from ..sentences import render
+from ..sentences import UnknownSentence, render
 from .state import Session
 
 
@@ -40,36 +41,24 @@ def has_ended(session: Session, run_id: RunId, run: Run | None) -> bool:
 def take_inbox(
     session: Session, first: RunOpened | ContinuationStarted
 ) -> tuple[tuple[SessionEvent, ...], tuple[HostMessage, ...]]:
-    """Hand all pending notices and grants to a run's first commit: session facts, and the host messages that tell the model.
+    """Hand all pending notices and grants to a run's first commit.
 
     Args:
         session: the session's state.
         first: the run's first event; ids and time of the derived facts come from it.
+
+    Returns:
+        The session's facts, and the host messages that tell the model.
     """
     taken: list[SessionEvent] = []
-    messages: list[HostMessage] = []
     if session.notices:
         taken.append(
             NoticesTaken(
                 session_id=first.session_id,
                 occurred_at=first.occurred_at,
-                event_id=EventId(derive_id(first.event_id, "notices")),
+                event_id=derived_id(first, Derived.NOTICES_TAKEN),
                 run_id=first.run_id,
                 notice_ids=tuple(notice.notice_id for notice in session.notices),
-            )
-        )
-    for notice in session.notices:
-        messages.append(
-            HostMessage(
-                session_id=first.session_id,
-                occurred_at=first.occurred_at,
-                event_id=EventId(derive_id(first.event_id, "notice", notice.notice_id)),
-                run_id=first.run_id,
-                turn_id=first.turn_id,
-                invocation_id=first.invocation_id,
-                sentence_id=notice.sentence_id,
-                parameters=notice.parameters,
-                text=render(notice.sentence_id, notice.parameters),
             )
         )
     if session.grants:
@@ -77,9 +66,35 @@ def take_inbox(
             GrantsTaken(
                 session_id=first.session_id,
                 occurred_at=first.occurred_at,
-                event_id=EventId(derive_id(first.event_id, "grants")),
+                event_id=derived_id(first, Derived.GRANTS_TAKEN),
                 run_id=first.run_id,
                 grant_ids=tuple(grant.grant_id for grant in session.grants),
             )
         )
+    messages = (_told(notice, first, position) for position, notice in enumerate(session.notices))
     return tuple(taken), tuple(messages)
+
+
+def _told(notice: NoticePosted, first: RunOpened | ContinuationStarted, position: int) -> HostMessage:
+    return HostMessage(
+        session_id=first.session_id,
+        occurred_at=first.occurred_at,
+        event_id=derived_id(first, Derived.NOTICE_TOLD, position),
+        run_id=first.run_id,
+        turn_id=first.turn_id,
+        invocation_id=first.invocation_id,
+        sentence_id=notice.sentence_id,
+        parameters=notice.parameters,
+        text=render(notice.sentence_id, notice.parameters),
+    )
+
+
+def unsayable(notice: NoticePosted | None) -> Refusal | None:
+    """Refuse a notice that could not be told: it would stand in the way of every later run."""
+    if notice is None:
+        return None
+    try:
+        render(notice.sentence_id, notice.parameters)
+    except UnknownSentence as error:
+        return misfit(str(error))
+    return None

@@ -20,14 +20,18 @@ from ..events.session import (
     RunAdmitted,
     SessionOpened,
 )
-from ..identifiers import OperationId, RunId
+from ..identifiers import GrantId, OperationId, RunId
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """What the facts of a session amount to.
 
-    `previous` is the run that was the head before: of a continuation, its source.
+    Attributes:
+        previous: the run that was the head before: of a continuation, its source.
+        notices, grants: the inbox, which the next first commit takes over.
+        granted: what the head run took over; it lapses with that run.
+        watched: effects that a later call must not repeat unasked.
     """
 
     opened: SessionOpened | None = None
@@ -35,6 +39,7 @@ class Session:
     previous: RunAdmitted | None = None
     notices: tuple[NoticePosted, ...] = ()
     grants: tuple[GrantPosted, ...] = ()
+    granted: Mapping[GrantId, GrantPosted] = field(default_factory=dict)
     watched: Mapping[OperationId, EffectWatched] = field(default_factory=dict)
     abandoned: frozenset[RunId] = frozenset()
 
@@ -45,7 +50,7 @@ def evolve(session: Session, event: SessionEvent) -> Session:
         case SessionOpened():
             return replace(session, opened=event)
         case RunAdmitted():
-            return replace(session, head=event, previous=session.head)
+            return replace(session, head=event, previous=session.head, granted={})
         case NoticePosted():
             return replace(session, notices=(*session.notices, event))
         case NoticesTaken():
@@ -55,17 +60,16 @@ def evolve(session: Session, event: SessionEvent) -> Session:
             return replace(session, grants=(*session.grants, event))
         case GrantsTaken():
             used = frozenset(event.grant_ids)
-            return replace(session, grants=tuple(g for g in session.grants if g.grant_id not in used))
+            granted = {grant.grant_id: grant for grant in session.grants if grant.grant_id in used}
+            left = tuple(grant for grant in session.grants if grant.grant_id not in used)
+            return replace(session, grants=left, granted=granted)
         case EffectWatched():
             return replace(session, watched={**session.watched, event.operation_id: event})
         case EffectCleared():
-            left = {key: value for key, value in session.watched.items() if key != event.operation_id}
-            return replace(session, watched=left)
+            watched = {key: value for key, value in session.watched.items() if key != event.operation_id}
+            return replace(session, watched=watched)
         case RunAbandoned():
             return replace(session, abandoned=session.abandoned | {event.run_id})
         case _:
             # SessionEvent is open to subclassing for the checker; the catalogue holds exactly the cases above.
             raise AssertionError(f"no rule for {event.topic}")
-
-
-__all__ = ["Session", "evolve"]

@@ -1,0 +1,185 @@
+"""One round of a group of commands: each is decided, those accepted are written in one transaction. SPEC section 7.
+
+A refusal is final only when it was decided on fresh, durable state: anything else is decided again in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from ..domain.commands import AnyCommand
+from ..domain.decision import Refusal, misfit
+from ..domain.errors import StoreDamaged, StoreUnavailable, WriteRefused
+from ..domain.projections import rows_of
+from ..domain.reasons import WriteRefusal
+from ..domain.sealing import DamagedEvent, SealedEvent
+from ..ports.event_store import (
+    Commit,
+    CommitAnswer,
+    ConstraintBroken,
+    Damaged,
+    DuplicateId,
+    EventReader,
+    EventStore,
+    Fenced,
+    OwnerGuard,
+    Stored,
+    VersionConflict,
+)
+from ..ports.session_owners import SessionOwners
+from .heads import Heads
+from .retries import earlier_result
+from .state_cache import StateCache
+
+ROUNDS_MAX = 16
+"""How often a command is decided anew before the store is called unavailable: each time another writer had won."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A durable commit: its sealed events, and whether this call wrote them or an earlier one did (an exact retry)."""
+
+    events: tuple[SealedEvent, ...]
+    first: bool = True
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A command that waits for its answer."""
+
+    command: AnyCommand
+    receipt: Receipt | None = None
+    error: Exception | None = None
+    rounds: int = 0
+
+    @property
+    def done(self) -> bool:
+        """True when it has its answer."""
+        return self.receipt is not None or self.error is not None
+
+    @property
+    def guard(self) -> OwnerGuard:
+        """The owner that asks."""
+        return OwnerGuard(self.command.session_id, self.command.incarnation_id, self.command.epoch)
+
+
+@dataclass(slots=True)
+class _Refused:
+    """A refusal that is final unless the streams that it was decided on have moved, or the command is a retry."""
+
+    ticket: Ticket
+    refusal: Refusal
+    streams: frozenset[str] = frozenset()
+
+
+class CommitRound:
+    """Answers tickets, or leaves them for the next round.
+
+    Args:
+        store: keeps sealed commits.
+        owners: asked who owns a session before a command is refused for any other reason.
+        states: what is known of the store.
+    """
+
+    def __init__(self, store: EventStore, owners: SessionOwners, states: StateCache) -> None:
+        self._store = store
+        self._owners = owners
+        self._states = states
+        self._heads = Heads(states, self._read)
+        self._accepted: list[tuple[Ticket, Commit, frozenset[str]]] = []
+        self._refused: list[_Refused] = []
+
+    def __call__(self, tickets: list[Ticket]) -> None:
+        """Decide and write.
+
+        Raises:
+            StoreError: what was accepted could not be written, or it is not known whether it was.
+        """
+        for ticket in tickets:
+            self._answering(ticket, partial(self._propose, ticket))
+        if self._accepted:
+            self._write()
+        for refused in self._refused:
+            self._answering(refused.ticket, partial(self._refuse, refused))
+
+    def _answering(self, ticket: Ticket, step: Callable[[], None]) -> None:
+        """What goes wrong with one command does not concern its neighbours."""
+        try:
+            step()
+        except DamagedEvent as damage:
+            ticket.error = StoreDamaged(str(damage))
+        except Exception as error:  # noqa: BLE001 (whoever asked gets it)
+            ticket.error = error
+
+    def _propose(self, ticket: Ticket) -> None:
+        ticket.rounds += 1
+        if ticket.rounds > ROUNDS_MAX:
+            raise StoreUnavailable("other writers won every round; try again")
+        proposal = self._heads.propose(ticket.command)
+        decided, streams = proposal.decided, proposal.streams
+        if not isinstance(decided, Refusal):
+            rows = tuple(row for sealed in decided for row in rows_of(sealed))
+            self._accepted.append((ticket, Commit(ticket.guard, decided, rows), streams))
+        elif not self._heads.has_moved(streams):
+            self._refused.append(_Refused(ticket, decided, streams))
+        # else: decided on a neighbour that is not durable yet; when it is, it is decided again
+
+    def _write(self) -> None:
+        answers = self._store.append([commit for _, commit, _ in self._accepted])
+        overtaken: set[str] = set()
+        for (ticket, commit, streams), answer in zip(self._accepted, answers, strict=True):
+            if isinstance(answer, Stored):
+                ticket.receipt = Receipt(commit.events)
+                continue
+            overtaken |= streams
+            if isinstance(answer, Damaged):
+                ticket.error = StoreDamaged(answer.detail)
+            elif (refusal := _refusal(answer)) is not None:
+                self._refused.append(_Refused(ticket, refusal))
+        self._heads.keep(except_streams=overtaken)
+
+    def _refuse(self, refused: _Refused) -> None:
+        """Make a refusal final. Order of SPEC section 7: exact retry, epoch, and then what the state does not allow."""
+        ticket, refusal = refused.ticket, refused.refusal
+        with self._store.snapshot() as reader:
+            if self._states.refresh(refused.streams, reader):
+                return  # the state had been behind: decide again
+            earlier = earlier_result(ticket.command, reader)
+        if isinstance(earlier, tuple):
+            ticket.receipt = Receipt(earlier, first=False)
+            return
+        if earlier is None and refusal.code is not WriteRefusal.OWNER_FENCED and not self._owns(ticket.guard):
+            earlier = _FENCED
+        final = earlier or refusal
+        raise WriteRefused(final.code, final.detail)
+
+    def _owns(self, guard: OwnerGuard) -> bool:
+        row = self._owners.owner(guard.session_id)
+        return row is not None and (row.incarnation_id, row.epoch) == (guard.incarnation_id, guard.epoch)
+
+    def _read(self, load: Callable[[EventReader], None]) -> None:
+        with self._store.snapshot() as reader:
+            load(reader)
+
+
+_FENCED = Refusal(WriteRefusal.OWNER_FENCED, "the session has another owner now")
+
+
+def _refusal(answer: CommitAnswer) -> Refusal | None:
+    """What the store's answer means; None where another writer was first, so that the command is decided again."""
+    match answer:
+        case Fenced():
+            return _FENCED
+        case DuplicateId(kind="event", id=taken):
+            return Refusal(WriteRefusal.DUPLICATE_EVENT_ID, f"event id {taken} is used already")
+        case DuplicateId(kind=kind, id=taken):
+            return misfit(f"{kind} id {taken} is used already")
+        case ConstraintBroken(detail=detail):
+            return misfit(detail)
+        case VersionConflict() | Stored() | Damaged():
+            return None
+
+
+__all__ = ["ROUNDS_MAX", "CommitRound", "Receipt", "Ticket"]

@@ -1,0 +1,185 @@
+"""The states of one group of commands: durable ones, moved on by what was accepted so far. SPEC section 7.
+
+The one place where a command is decided and its candidates are sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..domain.commands import AbandonRun, AnyCommand, ClaimContinuation, EndRun, OpenRun
+from ..domain.continuation.decisions import AncestorHead
+from ..domain.decision import Refusal, misfit
+from ..domain.errors import StoreDamaged
+from ..domain.events.event import Event, RunEvent
+from ..domain.events.run import PrefixRef, RunClaimed
+from ..domain.identifiers import run_stream, session_stream
+from ..domain.reasons import LedgerIssue, WriteRefusal
+from ..domain.run.state import Run
+from ..domain.sealing import SealedEvent, digest_of, seal, unseal
+from ..ports.event_store import EventReader
+from .deciding import World, decide, fits, run_of, source_of
+from .state_cache import StateCache
+from .states import Head, Read, advance, contradiction, empty, readable
+
+
+class UnsoundEvent(ValueError):
+    """A candidate contradicts what stands in its run already.
+
+    Attributes:
+        code: the ledger issue that writing it would make.
+    """
+
+    def __init__(self, event: RunEvent, code: str) -> None:
+        super().__init__(f"{event.topic} {event.event_id} would make the ledger unsound: {code}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What was decided, and the streams whose states it was decided on."""
+
+    decided: tuple[SealedEvent, ...] | Refusal
+    streams: frozenset[str] = frozenset()
+
+
+class Heads:
+    """Decides the commands of one group in order.
+
+    Args:
+        cache: the durable heads.
+        read: gives a reader of the store.
+    """
+
+    def __init__(self, cache: StateCache, read: Read) -> None:
+        self._cache = cache
+        self._read = read
+        self._heads: dict[str, Head] = {}
+        self._moved: set[str] = set()
+
+    def propose(self, command: AnyCommand) -> Proposal:
+        """Decide a command on the present heads, seal what it writes, and move the heads on; all or nothing.
+
+        Raises:
+            DamagedEvent: a state that it is decided on does not verify.
+            StoreDamaged: the facts of its run contradict one another.
+            StoreUnavailable: a state could not be read.
+        """
+        if refusal := fits(command):
+            return Proposal(refusal)
+        world, streams = self._world(command)
+        for run in (world.run, world.source):
+            if world.damage is None and (damage := contradiction(run)):
+                raise StoreDamaged(damage)
+        try:
+            decided = decide(command, world)
+            return Proposal(decided if isinstance(decided, Refusal) else self._advance(decided), streams)
+        except UnsoundEvent as error:
+            repeated = error.code == LedgerIssue.DUPLICATE_EVENT_ID
+            code = WriteRefusal.DUPLICATE_EVENT_ID if repeated else WriteRefusal.TRANSITION_SHAPE_CONFLICT
+            return Proposal(Refusal(code, str(error)), streams)
+        except ValueError as error:  # no canonical form, too large, or a derived fact that cannot be
+            return Proposal(misfit(str(error)), streams)
+
+    def _world(self, command: AnyCommand) -> tuple[World, frozenset[str]]:
+        run_id, streams = run_of(command), [session_stream(command.session_id)]
+        session = self.head(streams[0]).session()
+        run, head, source = empty("run:"), None, Run()
+        # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
+        if not isinstance(command, AbandonRun):
+            streams.append(run_stream(run_id))
+            run = self.head(streams[-1])
+        if isinstance(command, OpenRun) and session.head is not None and session.head.run_id not in session.abandoned:
+            streams.append(run_stream(session.head.run_id))
+            head = self.head(streams[-1])
+        if source_id := source_of(command):
+            streams.append(run_stream(source_id))
+            source = self.head(streams[-1]).run()
+        seen = self._look(command)
+        world = World(
+            session=session,
+            head=None if head is None else head.run(),
+            head_digest="" if head is None else head.digest,
+            run=run.run() if seen.readable is None else seen.readable,
+            run_digest=run.digest,
+            source=source,
+            ancestors=seen.ancestors,
+            foreign=seen.foreign,
+            damage=seen.damage,
+        )
+        return world, frozenset(streams)
+
+    def _look(self, command: AnyCommand) -> _Seen:
+        """Read what few commands need beside the states."""
+        seen = _Seen()
+
+        def look(reader: EventReader) -> None:
+            if isinstance(command, AbandonRun):
+                seen.readable, seen.damage = readable(reader, command.run_id)
+                return
+            seen.foreign = reader.standing(run_of(command)).foreign
+            if isinstance(command, ClaimContinuation):
+                seen.ancestors = tuple(_ancestor(reader, segment) for segment in command.claimed.segments[:-1])
+
+        if isinstance(command, AbandonRun | EndRun | ClaimContinuation):
+            self._read(look)
+        return seen
+
+    def head(self, stream: str) -> Head:
+        """The present head of a stream, read where it is not known. Raises as `propose` does."""
+        known = self._heads.get(stream)
+        if known is None:
+            known = self._heads[stream] = self._cache.get(stream, self._read)
+        return known
+
+    def has_moved(self, streams: Iterable[str]) -> bool:
+        """True when one of these heads is of this group, and so not durable yet."""
+        return not self._moved.isdisjoint(streams)
+
+    def _advance(self, candidates: Sequence[Event]) -> tuple[SealedEvent, ...]:
+        moved: dict[str, Head] = {}
+        sealed: list[SealedEvent] = []
+        for event in candidates:
+            stream = event.stream
+            head = moved.get(stream) or self._heads[stream]
+            one = seal(event, head.sequence + 1, head.digest)
+            moved[stream] = after = advance(head, one)
+            if isinstance(event, RunEvent):
+                _require_sound(event, head.run(), after.run())
+            sealed.append(one)
+        self._heads.update(moved)
+        self._moved.update(moved)
+        return tuple(sealed)
+
+    def keep(self, *, except_streams: Iterable[str]) -> None:
+        """After COMMIT: the moved heads are durable, but for streams of commits that the store refused."""
+        refused = frozenset(except_streams)
+        for stream in self._moved - refused:
+            self._cache.put(stream, self._heads[stream])
+        self._cache.outdate(refused)
+
+
+def _require_sound(event: RunEvent, before: Run, after: Run) -> None:
+    if before.opening is not None and event.identity != before.opening.identity:
+        raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
+    if len(after.tools.issues) > len(before.tools.issues):
+        raise UnsoundEvent(event, after.tools.issues[-1].code)
+
+
+@dataclass(slots=True)
+class _Seen:
+    ancestors: tuple[AncestorHead, ...] = ()
+    foreign: bool = False
+    readable: Run | None = None
+    damage: str | None = None
+
+
+def _ancestor(reader: EventReader, segment: PrefixRef) -> AncestorHead:
+    """Two rows of an ancestor: the one at the boundary, and the claim right after it."""
+    rows = reader.read(run_stream(segment.run_id), after=segment.high_water - 1, limit=2)
+    if len(rows) < 2:
+        return AncestorHead(segment.run_id, None, None)
+    digest = digest_of(rows[0].state)
+    following = unseal(rows[1], segment.high_water + 1, digest).event
+    return AncestorHead(segment.run_id, digest, following if isinstance(following, RunClaimed) else None)

@@ -1,0 +1,110 @@
+"""Which effects a session watches, so that a repeat of one does not go unnoticed. SPEC F9.
+
+The facts are derived from the one that makes an outcome uncertain or certain, and so are their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..events.derived import Derived, derived_id
+from ..events.event import Event, SessionEvent
+from ..events.session import ClearedBy, EffectCleared, EffectWatched, WatchStatus
+from ..events.tool import Effect, RecoveryMode, Statement, ToolAttested, ToolRecoveryDecided, ToolResponded
+from ..identifiers import OperationId
+from ..session.state import Session
+from .repeat_guard import arguments_only_hash
+from .state import Operation
+
+_OF_THE_TURN = frozenset({WatchStatus.RECOVERED, WatchStatus.ATTESTED})
+"""An effect that is certain is watched for the continuation of its turn only: the model was never shown its outcome."""
+
+
+def uncertain(session: Session, operations: Iterable[Operation], seed: Event) -> tuple[EffectWatched, ...]:
+    """Watch each operation whose outcome is not certain when its run ends, or is given up.
+
+    Args:
+        session: what it watches already.
+        operations: of the run.
+        seed: the terminal event, or the one that gives the run up.
+    """
+    found = (
+        (operation, status)
+        for operation in operations
+        if (status := operation.uncertainty) is not None
+        and operation.mode is not RecoveryMode.REPLAY_SAFE
+        and operation.operation_id not in session.watched
+    )
+    return tuple(_watched(seed, operation, status, position) for position, (operation, status) in enumerate(found))
+
+
+def settled(
+    session: Session, operation: Operation, outcome: ToolResponded, decided: ToolRecoveryDecided
+) -> tuple[SessionEvent, ...]:
+    """What becomes of a watched effect when a recovery bundle completed its operation."""
+    if outcome.effect is Effect.UNKNOWN:
+        return ()
+    status = WatchStatus.RECOVERED if outcome.effect is Effect.DONE else None
+    return _certain(session, operation, decided, status, ClearedBy.SETTLED)
+
+
+def attested(session: Session, operation: Operation, statement: ToolAttested) -> tuple[SessionEvent, ...]:
+    """What becomes of a watched effect when a person said what happened."""
+    if statement.statement is Statement.OVER:
+        return ()
+    status = WatchStatus.ATTESTED if statement.statement is Statement.COMPLETED else None
+    return _certain(session, operation, statement, status, ClearedBy.ATTESTED)
+
+
+def _certain(
+    session: Session, operation: Operation, seed: Event, status: WatchStatus | None, by: ClearedBy
+) -> tuple[SessionEvent, ...]:
+    dispatch = operation.dispatch
+    if dispatch is None or dispatch.contract.mode is RecoveryMode.REPLAY_SAFE:
+        return ()
+    may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id
+    if status is not None and may_be_continued:
+        return (_watched(seed, operation, status),)
+    if dispatch.operation_id in session.watched:
+        return cleared(seed, (dispatch.operation_id,), by)
+    return ()
+
+
+def of_ended_turn(session: Session, seed: Event) -> tuple[EffectCleared, ...]:
+    """Stop watching what was watched for the turn that `seed` leaves behind."""
+    of_the_turn = [effect.operation_id for effect in session.watched.values() if effect.status in _OF_THE_TURN]
+    return cleared(seed, of_the_turn, ClearedBy.TURN_ENDED)
+
+
+def cleared(seed: Event, operation_ids: Iterable[OperationId], by: ClearedBy) -> tuple[EffectCleared, ...]:
+    """The facts that these effects are watched no more."""
+    return tuple(
+        EffectCleared(
+            event_id=derived_id(seed, Derived.EFFECT_CLEARED, position),
+            session_id=seed.session_id,
+            occurred_at=seed.occurred_at,
+            operation_id=operation_id,
+            by=by,
+        )
+        for position, operation_id in enumerate(operation_ids)
+    )
+
+
+def _watched(seed: Event, operation: Operation, status: WatchStatus, position: int = 0) -> EffectWatched:
+    dispatch = operation.dispatch
+    assert dispatch is not None  # what was not dispatched has no uncertain effect
+    return EffectWatched(
+        event_id=derived_id(seed, Derived.EFFECT_WATCHED, position),
+        session_id=seed.session_id,
+        occurred_at=seed.occurred_at,
+        operation_id=dispatch.operation_id,
+        run_id=dispatch.run_id,
+        tool_name=dispatch.tool_name,
+        args_hash=dispatch.args_hash,
+        arguments_only_hash=arguments_only_hash(operation.args),
+        has_arguments=bool(operation.args),
+        mode=dispatch.contract.mode,
+        status=status,
+        idempotency_key=dispatch.idempotency_key,
+        key_valid_until=operation.key_valid_until,
+    )
