@@ -93,6 +93,7 @@ class Script(_Part):
         window_tokens: how much history it is to take; unknown when absent.
         fail_first: so many requests of this process are refused with 503 first.
         drop_after: the stream of this step (from 1) always ends without a finish.
+        repeat_not_executed: a step whose calls were all answered as not executed is played again, as a model would.
     """
 
     steps: tuple[ScriptedStep, ...]
@@ -101,6 +102,7 @@ class Script(_Part):
     window_tokens: Annotated[int, Field(ge=1)] | None = None
     fail_first: Annotated[int, Field(ge=0, le=100)] = 0
     drop_after: Annotated[int, Field(ge=1)] | None = None
+    repeat_not_executed: bool = False
 
 
 def load_script(path: Path) -> Script:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import anyio
 import anyio.lowlevel
 
-from ...domain.replay.items import CallItem, ResultItem
+from ...domain.replay.items import CallItem, Item, ResultItem
 from ...domain.replay.legality import ModelStep, steps_of
 from ...ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
 from ...ports.model_step import ModelPart, TextBlock, TextDelta, ThinkingBlock, ThinkingDelta
@@ -29,6 +29,8 @@ from .legality import why_illegal
 from .script import Script, ScriptedStep, load_script
 
 DELTAS_PER_BLOCK = 4
+NOT_EXECUTED = "Not executed"
+"""How every answer to a call that was not dispatched begins (domain/sentences)."""
 _AFTER_THE_LAST = ScriptedStep(text="Done.")
 
 
@@ -54,7 +56,7 @@ class ScriptedModel(ModelProvider):
 
     async def stream(self, request: ModelRequest, proof: StartProof) -> AsyncGenerator[ModelPart, None]:
         """Log the request, then play the step that follows those of the history, as the port says."""
-        played = sum(isinstance(step, ModelStep) for step in steps_of(request.history))
+        played = self._played(request.history)
         illegal = why_illegal(request.history)
         refused = self._refusals_left > 0 and illegal is None
         self._log(request, proof, played, illegal or ("503" if refused else None))
@@ -78,6 +80,12 @@ class ScriptedModel(ModelProvider):
         if self._script.drop_after == number:
             raise ProviderStreamIncomplete("the script ends this answer without a finish reason")
         yield step
+
+    def _played(self, history: Sequence[Item]) -> int:
+        steps = [step for step in steps_of(history) if isinstance(step, ModelStep)]
+        if self._script.repeat_not_executed:
+            steps = [step for step in steps if not _not_executed(step)]
+        return len(steps)
 
     def _log(self, request: ModelRequest, proof: StartProof, played: int, refused: str | None) -> None:
         """Append one line, durable before anything is answered."""
@@ -103,6 +111,12 @@ class ScriptedModel(ModelProvider):
 
     async def aclose(self) -> None:
         """Nothing is held open."""
+
+
+def _not_executed(step: ModelStep) -> bool:
+    said = [result.result for result in step.results if result.is_error]
+    refused = [text for text in said if isinstance(text, str) and text.startswith(NOT_EXECUTED)]
+    return bool(refused) and len(refused) == len(step.results)
 
 
 def _append_line(path: str, line: str) -> None:

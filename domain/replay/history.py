@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from ..identifiers import ToolCallId
 from .digest import ReplayHasher
@@ -66,6 +67,16 @@ class History:
         self._segments += 1
         self._items += items
         self._hasher.add(items)
+
+    @classmethod
+    def shown(cls, items: Sequence[Item]) -> Self:
+        """A history that was made before, for a run that goes on from it; its digest is not asked for."""
+        history = cls(None)
+        history._items += items
+        for item in items:
+            if type(item) is CallItem:
+                history._used[item.call_id] = history._used.get(item.call_id, 0) + 1
+        return history
 
     def followed_by(self, items: Sequence[Item]) -> tuple[Item, ...]:
         """The history with the items of the run that now goes on, which are not added: next time there are more."""

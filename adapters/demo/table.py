@@ -1,0 +1,78 @@
+"""Shows what was played: a table for people, an object for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .stage import Played
+from .story import Counts
+
+SCHEMA = "safepoint.cli.demo.v1"
+
+
+def document(acts: Sequence[Played]) -> dict[str, Any]:
+    """The object that `safepoint demo --json` prints; documented in docs/cli.md."""
+    return {
+        "schema": SCHEMA,
+        "as_expected": all(played.as_expected for played in acts),
+        "acts": [
+            {
+                "act": played.act.key,
+                "killed": played.act.instant,
+                "failpoint": played.act.failpoint.value,
+                "naive_log": played.naive,
+                "verdict": played.verdict,
+                "reason": played.reason,
+                "decision": played.decision,
+                "codes": list(played.codes),
+                "counted_after_kill": _counts(played.killed),
+                "counted_at_the_end": _counts(played.ended),
+                "as_expected": played.as_expected,
+            }
+            for played in acts
+        ],
+    }
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {"provider_requests": counts.requests, "writes": counts.writes, "payments": counts.payments}
+
+
+def print_table(acts: Sequence[Played]) -> None:
+    """Print one row an act."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title="An agent changes a port from 3000 to 4000, pays a bill, and is killed with SIGKILL", show_lines=True
+    )
+    for heading in (
+        "",
+        "killed",
+        "a naive log says",
+        "Safepoint's verdict",
+        "counted after the kill",
+        "plan",
+        "at the end",
+    ):
+        table.add_column(heading, overflow="fold")
+    for played in acts:
+        decision = "continue" if played.decision == "continue" else f"park: {', '.join(played.codes)}"
+        table.add_row(
+            f"({played.act.key})",
+            played.act.instant,
+            played.naive,
+            f"{played.verdict}\n{played.reason}",
+            _said(played.killed),
+            decision,
+            _said(played.ended) + ("" if played.as_expected else "\nNOT AS EXPECTED"),
+        )
+    console = Console()
+    console.print(table)
+    if all(played.as_expected for played in acts):
+        console.print("Every effect was counted from files by another process: none happened twice, none was guessed.")
+
+
+def _said(counts: Counts) -> str:
+    return f"{counts.requests} provider requests\n{counts.writes} writes of the file\n{counts.payments} payments"
