@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from .stage import Played
 from .story import Counts
 
 SCHEMA = "safepoint.cli.demo.v1"
+WIDTH_WITHOUT_TERMINAL = 140
 
 
 def document(acts: Sequence[Played]) -> dict[str, Any]:
@@ -68,7 +70,7 @@ def print_table(acts: Sequence[Played]) -> None:
             decision,
             _said(played.ended) + ("" if played.as_expected else "\nNOT AS EXPECTED"),
         )
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     console.print(table)
     if all(played.as_expected for played in acts):
         console.print("Every effect was counted from files by another process: none happened twice, none was guessed.")
