@@ -57,7 +57,7 @@ def rows_of_record(record: StoredRecord) -> tuple[Row, ...]:
         event = event_from({name: value for name, value in fields.items() if name not in _SEAL}, record.topic)
     except (canonical.CanonicalError, UnknownEventType, MalformedEvent) as error:
         raise NoRows(str(error)) from error
-    return rows_of(SealedEvent(record.stream, record.version, event, record.state, ""))
+    return rows_of(SealedEvent(record.stream, record.version, event, record.state, "", ""))
 
 
 def bare_row_of(stream: str) -> Row | None:

@@ -36,6 +36,7 @@ class SealedEvent:
     event: Event
     state: bytes
     digest: str
+    previous_digest: str
 
     @property
     def record(self) -> StoredRecord:
@@ -93,7 +94,7 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
     state = canonical.encode(fields)
     if len(state) > EVENT_BYTES_MAX:
         raise OversizedEvent(event.topic, len(state))
-    return SealedEvent(event.stream, sequence, event, state, digest_of(state))
+    return SealedEvent(event.stream, sequence, event, state, digest_of(state), previous_digest)
 
 
 def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedEvent:
@@ -128,4 +129,4 @@ def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedE
         raise damaged(LedgerIssue.CHAIN_BROKEN, str(error)) from error
     if event.stream != record.stream:
         raise damaged(LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
-    return SealedEvent(record.stream, sequence, event, record.state, digest_of(record.state))
+    return SealedEvent(record.stream, sequence, event, record.state, digest_of(record.state), previous_digest)

@@ -39,7 +39,9 @@ class Stored(NamedTuple):
 
 
 class VersionConflict(NamedTuple):
-    """Another commit took the place of the first event in `stream`; load again and decide again."""
+    """Another commit took the place of the first event in `stream`, or of the event that it was sealed after; load
+    again and decide again.
+    """
 
     stream: str
 

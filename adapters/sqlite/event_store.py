@@ -21,6 +21,7 @@ from ...ports.event_store import (
     EventStore,
     Fenced,
     Stored,
+    VersionConflict,
 )
 from .errors import is_damage
 from .projection_tables import upsert
@@ -77,12 +78,11 @@ class SqliteEventStore(EventStore):
 def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
     """Insert the only commit of a call; the transaction itself is its savepoint."""
     try:
-        if owns(transaction.raw, commit.guard):
-            _insert(transaction, commit)
-            return Stored()
-        refusal: CommitAnswer = Fenced(commit.guard.session_id, commit.guard.epoch)
+        refusal = _try(transaction, commit)
     except sqlite3.DatabaseError as error:
         refusal = _refused(error)
+    if refusal is None:
+        return Stored()
     transaction.undo()
     return why_not(transaction.raw, commit) or refusal
 
@@ -90,23 +90,30 @@ def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
 def _keep_or_roll_back(transaction: Transaction, commit: Commit) -> CommitAnswer:
     transaction.cursor.execute("SAVEPOINT one")
     try:
-        if owns(transaction.raw, commit.guard):
-            _insert(transaction, commit)
-            transaction.cursor.execute("RELEASE one")
-            return Stored()
-        refusal: CommitAnswer = Fenced(commit.guard.session_id, commit.guard.epoch)
+        refusal = _try(transaction, commit)
     except sqlite3.DatabaseError as error:
         refusal = _refused(error)
+    if refusal is None:
+        transaction.cursor.execute("RELEASE one")
+        return Stored()
     transaction.cursor.execute("ROLLBACK TO one")
     transaction.cursor.execute("RELEASE one")
     return why_not(transaction.raw, commit) or refusal
 
 
-def _insert(transaction: Transaction, commit: Commit) -> None:
+def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
+    """Insert a commit, or say what stands against it before SQLite is asked."""
+    if not owns(transaction.raw, commit.guard):
+        return Fenced(commit.guard.session_id, commit.guard.epoch)
+    stream = transaction.links.broken(transaction.raw, commit)
+    if stream is not None:
+        return VersionConflict(stream)
     events = [StoredEvent(sealed.stream, sealed.sequence, sealed.event.topic, sealed.state) for sealed in commit.events]
     transaction.recorder._insert_events(transaction.cursor, events)  # noqa: SLF001 - pinned; inside our own transaction
     for row in commit.rows:
         transaction.cursor.execute(*upsert(row))
+    transaction.links.add(commit)
+    return None
 
 
 def _refused(error: sqlite3.DatabaseError) -> CommitAnswer:

@@ -13,6 +13,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor
 
 from ...domain.sealing import SealedEvent
 from .errors import store_error
+from .links import Links
 from .position import BYTES_BETWEEN_ROWS, EVENTS_BETWEEN_ROWS, INSERT, Position
 from .writer import Writer
 
@@ -67,6 +68,11 @@ class Transaction:
                 raise store_error(error, self._writer.place.database, "write to") from error
         finally:
             self._writer.end()
+
+    @property
+    def links(self) -> Links:
+        """What this connection knows of the chains that are stored."""
+        return self._writer.links
 
     @property
     def recorder(self) -> SQLiteApplicationRecorder:

@@ -19,6 +19,7 @@ from .anchor import Anchor, AnchorForRaising, AnchorReading, AnchorRecord
 from .condition import control_of, require_writable
 from .connection import WriterDatastore
 from .errors import store_error, translated
+from .links import Links
 from .place import Place
 from .position import Position, newest, position_at
 from .reader import Readers
@@ -46,6 +47,7 @@ class Writer:
         self._process = os.getpid()
         self._datastore: WriterDatastore | None = None
         self._closed = False
+        self.links = Links()
         self.recorder: SQLiteApplicationRecorder
         self._connection: sqlite3.Connection
         self._device_and_inode: tuple[int, int]
@@ -144,6 +146,7 @@ class Writer:
         except BaseException:
             self.drop()
             raise
+        self.links.settle()
         if kept_events:
             self._raise_anchor(position)
 
@@ -193,6 +196,7 @@ class Writer:
         self._device_and_inode = (found.st_dev, found.st_ino)
 
     def _undo(self) -> None:
+        self.links.undo()
         if self._datastore is None:
             return
         try:
@@ -204,6 +208,7 @@ class Writer:
     def drop(self) -> None:
         """Close the connection: what it knew is no longer trusted. The next transaction opens it anew."""
         datastore, self._datastore = self._datastore, None
+        self.links = Links()
         self._anchor.close()
         if datastore is not None:
             with suppress(sqlite3.Error):

@@ -1,0 +1,160 @@
+"""Lists and pages of a store in memory. SPEC sections 7 and 17."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ...domain.identifiers import OperationId, RunId, SessionId
+from ...domain.projections import Column
+from ...ports.views import (
+    PAGE_MAX,
+    ContinuationRow,
+    OperationKey,
+    OperationRow,
+    PermissionRow,
+    RunRow,
+    SessionKey,
+    SessionRow,
+    Views,
+)
+from .tables import MemoryTables, require_readable
+
+Found = Mapping[str, Column]
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
+
+
+def _is_unsettled(row: Found) -> bool:
+    unknown = row["effect"] == "unknown" and row["attestation"] in (None, "over")
+    return row["cleared_by"] is None and (row["outcome_event_id"] is None or unknown)
+
+
+class MemoryViews(Views):
+    """The views of a store in memory."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+    def sessions(self, *, after: SessionKey | None = None, limit: int = 50) -> Sequence[SessionRow]:
+        """See `SessionViews`."""
+        _require_limit(limit)
+        rows = [self._session(row) for row in self._rows("sessions")]
+        return sorted((row for row in rows if after is None or row.key < after), key=_session_key, reverse=True)[:limit]
+
+    def session(self, session_id: SessionId) -> SessionRow | None:
+        """See `SessionViews`."""
+        rows = self._rows("sessions", lambda row: row["session_id"] == session_id)
+        return next((self._session(row) for row in rows), None)
+
+    def runs(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[RunRow]:
+        """See `SessionViews`."""
+        _require_limit(limit)
+        rows = self._rows(
+            "runs", lambda row: row["session_id"] == session_id and _number(row, "admitted_sequence") > after
+        )
+        return _typed(RunRow, sorted(rows, key=lambda row: _number(row, "admitted_sequence"))[:limit])
+
+    def run(self, run_id: RunId) -> RunRow | None:
+        """See `SessionViews`."""
+        return next(iter(_typed(RunRow, self._rows("runs", lambda row: row["run_id"] == run_id))), None)
+
+    def open_runs(self, session_id: SessionId) -> Sequence[RunRow]:
+        """See `SessionViews`."""
+        rows = self._rows(
+            "runs",
+            lambda row: (
+                row["session_id"] == session_id and row["ended_event_id"] is None and row["abandoned_by"] is None
+            ),
+        )
+        return _typed(RunRow, sorted(rows, key=lambda row: _number(row, "admitted_sequence")))
+
+    def operations(self, run_id: RunId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[OperationRow]:
+        """See `OperationViews`."""
+        _require_limit(limit)
+        rows = self._rows(
+            "operations", lambda row: row["run_id"] == run_id and _number(row, "dispatched_sequence") > after
+        )
+        return _typed(OperationRow, sorted(rows, key=lambda row: _number(row, "dispatched_sequence"))[:limit])
+
+    def operation(self, operation_id: OperationId) -> OperationRow | None:
+        """See `OperationViews`."""
+        rows = self._rows("operations", lambda row: row["operation_id"] == operation_id)
+        return next(iter(_typed(OperationRow, rows)), None)
+
+    def unsettled(
+        self, session_id: SessionId | None = None, *, after: OperationKey | None = None, limit: int = PAGE_MAX
+    ) -> Sequence[OperationRow]:
+        """See `OperationViews`."""
+        _require_limit(limit)
+        of_session = self._rows(
+            "operations", lambda row: _is_unsettled(row) and session_id in (None, row["session_id"])
+        )
+        rows = sorted(_typed(OperationRow, of_session), key=lambda row: row.key)
+        return [row for row in rows if after is None or row.key > after][:limit]
+
+    def open_permissions(
+        self, session_id: SessionId | None = None, *, limit: int = PAGE_MAX
+    ) -> Sequence[PermissionRow]:
+        """See `OperationViews`."""
+        _require_limit(limit)
+        rows = self._rows(
+            "permissions",
+            lambda row: (
+                row["decided_event_id"] is None
+                and row["closed_event_id"] is None
+                and session_id in (None, row["session_id"])
+            ),
+        )
+        return sorted(_typed(PermissionRow, rows), key=lambda row: row.request_id)[:limit]
+
+    def continuation_of(self, boundary_digest: str) -> ContinuationRow | None:
+        """See `ContinuationViews`."""
+        rows = self._rows("continuations", lambda row: row["boundary_digest"] == boundary_digest)
+        return next(iter(_typed(ContinuationRow, rows)), None)
+
+    def continuation_to(self, target_run_id: RunId) -> ContinuationRow | None:
+        """See `ContinuationViews`."""
+        rows = self._rows("continuations", lambda row: row["target_run_id"] == target_run_id)
+        return next(iter(_typed(ContinuationRow, rows)), None)
+
+    def continuations(self, session_id: SessionId, *, limit: int = PAGE_MAX) -> Sequence[ContinuationRow]:
+        """See `ContinuationViews`."""
+        _require_limit(limit)
+        rows = _typed(ContinuationRow, self._rows("continuations", lambda row: row["session_id"] == session_id))
+        return sorted(rows, key=lambda row: (row.claimed_at or "", row.claim_id))[:limit]
+
+    def _rows(self, table: str, wanted: Callable[[Found], bool] = lambda row: True) -> list[dict[str, Column]]:
+        with self._tables.lock:
+            require_readable(self._tables)
+            return [dict(row) for row in self._tables.projections[table].values() if wanted(row)]
+
+    def _session(self, row: Found) -> SessionRow:
+        with self._tables.lock:
+            runs, operations = self._tables.projections["runs"], self._tables.projections["operations"]
+            head = runs.get((row["head_run_id"],), {})
+            unsettled = [
+                one for one in operations.values() if one["session_id"] == row["session_id"] and _is_unsettled(one)
+            ]
+        columns = ("session_id", "opened_at", "head_run_id", "head_kind", "head_admitted_at")
+        of_head = ("status", "failure_class", "ended_at", "abandoned_by", "incarnation_id")
+        values = [*(row[column] for column in columns), *(head.get(column) for column in of_head), len(unsettled)]
+        return SessionRow._make(values)
+
+
+def _session_key(row: SessionRow) -> SessionKey:
+    return row.key
+
+
+def _number(row: Found, column: str) -> int:
+    value = row[column]
+    return value if isinstance(value, int) else 0
+
+
+def _typed(kind: type[RowT], rows: Iterable[Found]) -> list[RowT]:
+    row_of: Any = kind  # a NamedTuple; the checker cannot say so of a type variable
+    return [row_of(*(row[name] for name in row_of._fields)) for row in rows]
+
+
+def _require_limit(limit: int) -> None:
+    if not 1 <= limit <= PAGE_MAX:
+        raise ValueError(f"limit must be 1 to {PAGE_MAX}, not {limit}")

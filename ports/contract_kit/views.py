@@ -1,0 +1,220 @@
+"""The contracts of `Views` and `Projections`: they are views of the same events."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...domain.events.run import RunStatus
+from ...domain.events.tool import Effect
+from ...domain.identifiers import OperationId, RunId, SessionId
+from ..event_store import EventStore
+from ..session_owners import SessionOwners
+from ..store_keeping import Projections
+from ..views import PAGE_MAX, Views
+from .recorded_runs import RecordedSession
+
+
+class ViewsContract:
+    """Subclass it, override the fixtures, and pytest checks an implementation of the ports."""
+
+    @pytest.fixture
+    def views(self) -> Views:
+        """The views of an empty store."""
+        pytest.fail("override the fixture `views`")
+
+    @pytest.fixture
+    def projections(self) -> Projections:
+        """The projections of the same store."""
+        pytest.fail("override the fixture `projections`")
+
+    @pytest.fixture
+    def event_store(self) -> EventStore:
+        """Its streams."""
+        pytest.fail("override the fixture `event_store`")
+
+    @pytest.fixture
+    def owners(self) -> SessionOwners:
+        """Its owners."""
+        pytest.fail("override the fixture `owners`")
+
+    @pytest.fixture
+    def recorded(self, event_store: EventStore, owners: SessionOwners) -> RecordedSession:
+        """A session with one open run."""
+        recorded = RecordedSession()
+        recorded.own(owners)
+        recorded.keep(event_store, *recorded.opened())
+        return recorded
+
+    @pytest.fixture
+    def five(self, event_store: EventStore, owners: SessionOwners) -> list[RecordedSession]:
+        """Five sessions, the newest last; two of them at the same instant."""
+        sessions = [RecordedSession(name) for name in "caebd"]
+        for minute, one in zip((0, 1, 2, 2, 3), sessions, strict=True):
+            one.own(owners)
+            one.keep(event_store, *one.opened(at=f"2026-03-01T12:0{minute}:00.000000Z"))
+        return sessions
+
+    def test_an_empty_store_shows_nothing(self, views: Views) -> None:
+        assert list(views.sessions()) == []
+        assert list(views.unsettled()) == []
+        assert list(views.open_permissions()) == []
+        assert views.session(SessionId("s")) is None
+        assert views.run(RunId("r")) is None
+        assert views.operation(OperationId("o")) is None
+        assert views.continuation_of("d") is None
+        assert views.continuation_to(RunId("r")) is None
+
+    def test_sessions_are_listed_newest_first_page_by_page(self, views: Views, five: list[RecordedSession]) -> None:
+        newest_first = ["session-d", "session-e", "session-b", "session-a", "session-c"]
+        assert [row.session_id for row in views.sessions()] == newest_first
+        found = list(views.sessions(limit=2))
+        while page := views.sessions(after=found[-1].key, limit=2):
+            found += page
+        assert [row.session_id for row in found] == newest_first
+
+    def test_a_session_shows_its_head(self, views: Views, event_store: EventStore, recorded: RecordedSession) -> None:
+        row = views.session(recorded.session_id)
+        assert row is not None
+        assert (row.head_run_id, row.head_kind, row.head_status, row.unsettled) == ("run-one-a", "turn", None, 0)
+        recorded.keep(event_store, recorded.ended())
+        row = views.session(recorded.session_id)
+        assert row is not None
+        assert (row.head_status, row.head_failure_class) == ("failed", "provider_failed")
+        assert list(views.sessions()) == [row]
+        recorded.keep(event_store, *recorded.opened("b"))
+        row = views.session(recorded.session_id)
+        assert row is not None
+        assert (row.head_run_id, row.head_status) == ("run-one-b", None)
+
+    def test_runs_stand_in_order_of_admission(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        recorded.keep(event_store, recorded.ended())
+        for name in ("z", "b", "m"):
+            recorded.keep(event_store, *recorded.opened(name), recorded.ended(name, RunStatus.COMPLETED))
+        rows = views.runs(recorded.session_id)
+        assert [row.run_id for row in rows] == ["run-one-a", "run-one-z", "run-one-b", "run-one-m"]
+        assert [row.status for row in rows] == ["failed", "completed", "completed", "completed"]
+        second = views.runs(recorded.session_id, after=rows[0].admitted_sequence or 0, limit=2)
+        assert list(second) == list(rows[1:3])
+        assert list(views.runs(SessionId("unknown"))) == []
+        assert views.run(RunId("run-one-b")) == rows[2]
+
+    def test_open_runs_are_those_without_a_terminal_event(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        assert [row.run_id for row in views.open_runs(recorded.session_id)] == [recorded.run_id()]
+        recorded.keep(event_store, recorded.ended())
+        assert list(views.open_runs(recorded.session_id)) == []
+
+    def test_operations_stand_in_order_of_dispatch(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        for call in ("z", "a", "m"):
+            recorded.keep(event_store, recorded.called(call), recorded.dispatched(call))
+        recorded.keep(event_store, recorded.responded("a"))
+        rows = views.operations(recorded.run_id())
+        assert [row.call_id for row in rows] == ["z", "a", "m"]
+        assert [row.effect for row in rows] == [None, "done", None]
+        assert [row.mode for row in rows] == ["reconcile"] * 3
+        after = rows[0].dispatched_sequence
+        assert after is not None
+        assert list(views.operations(recorded.run_id(), after=after, limit=1)) == [rows[1]]
+        assert views.operation(recorded.operation_id("a")) == rows[1]
+        assert list(views.operations(RunId("unknown"))) == []
+
+    def test_what_is_unsettled_is_listed_until_it_is_settled(
+        self, views: Views, event_store: EventStore, owners: SessionOwners, recorded: RecordedSession
+    ) -> None:
+        other = RecordedSession("two")
+        other.own(owners)
+        other.keep(event_store, *other.opened(), other.called("x"), other.dispatched("x"))
+        for call in ("done", "open", "unknown", "cleared"):
+            recorded.keep(event_store, recorded.called(call), recorded.dispatched(call))
+        recorded.keep(event_store, recorded.responded("done"))
+        recorded.keep(event_store, recorded.responded("unknown", effect=Effect.UNKNOWN))
+        recorded.keep(event_store, recorded.cleared("cleared"))
+        rows = views.unsettled()
+        assert [(row.session_id, row.call_id) for row in rows] == [
+            ("session-one", "open"),
+            ("session-one", "unknown"),
+            ("session-two", "x"),
+        ]
+        assert list(views.unsettled(recorded.session_id)) == list(rows[:2])
+        assert list(views.unsettled(after=rows[0].key, limit=1)) == [rows[1]]
+        assert list(views.unsettled(recorded.session_id, after=rows[1].key)) == []
+        assert [(row.session_id, row.unsettled) for row in views.sessions()] == [("session-two", 1), ("session-one", 2)]
+
+    def test_a_question_is_listed_until_it_is_decided(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        recorded.keep(event_store, recorded.asked("x"), recorded.asked("y"))
+        assert [row.call_id for row in views.open_permissions()] == ["x", "y"]
+        assert [row.call_id for row in views.open_permissions(recorded.session_id, limit=1)] == ["x"]
+        assert list(views.open_permissions(SessionId("unknown"))) == []
+        recorded.keep(event_store, recorded.decided("x"))
+        assert [row.call_id for row in views.open_permissions(recorded.session_id)] == ["y"]
+
+    def test_a_claim_is_found_by_its_boundary_and_by_its_target(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        recorded.keep(event_store, recorded.ended())
+        claim = recorded.claimed()
+        recorded.keep(event_store, claim)
+        row = views.continuation_of(claim.boundary_digest)
+        assert row is not None
+        assert (row.source_run_id, row.target_run_id, row.trigger) == (claim.run_id, claim.target.run_id, "person")
+        assert row.started_event_id is None
+        assert views.continuation_to(claim.target.run_id) == row
+        assert list(views.continuations(recorded.session_id)) == [row]
+        assert views.continuation_of("another") is None
+
+    @pytest.mark.parametrize("limit", [0, PAGE_MAX + 1])
+    def test_pages_have_bounds(self, views: Views, limit: int) -> None:
+        with pytest.raises(ValueError, match="limit"):
+            views.sessions(limit=limit)
+        with pytest.raises(ValueError, match="limit"):
+            views.unsettled(limit=limit)
+
+    def test_a_commit_that_is_refused_shows_nowhere(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        loser = recorded.fork()
+        recorded.keep(event_store, recorded.text("first"))
+        event_store.append([loser.commit(loser.dispatched("lost"))])
+        assert list(views.operations(recorded.run_id())) == []
+
+    def test_what_was_written_online_is_what_the_events_make(
+        self, projections: Projections, event_store: EventStore, recorded: RecordedSession, five: list[RecordedSession]
+    ) -> None:
+        assert list(projections.differences()) == []
+
+    def test_rebuilding_gives_the_same_views(
+        self, views: Views, projections: Projections, event_store: EventStore, five: list[RecordedSession]
+    ) -> None:
+        one = five[0]
+        one.keep(event_store, one.called("x"), one.dispatched("x"), one.asked("y"))
+        one.keep(event_store, one.responded("x", effect=Effect.UNKNOWN))
+        one.keep(event_store, one.ended())
+        one.keep(event_store, one.claimed())
+
+        def seen() -> list[object]:
+            return [
+                views.sessions(),
+                views.runs(one.session_id),
+                views.operations(one.run_id()),
+                views.unsettled(),
+                views.open_permissions(),
+                views.continuations(one.session_id),
+            ]
+
+        before = seen()
+        told: list[tuple[int, int]] = []
+        rebuilt = projections.rebuild(lambda done, total: told.append((done, total)))
+        assert seen() == before
+        assert (rebuilt.events, rebuilt.unreadable) == (26, 0)
+        assert told[-1] == (26, 26)
+        assert list(projections.differences()) == []
+
+    def test_an_empty_store_is_rebuilt(self, projections: Projections) -> None:
+        assert projections.rebuild() == (0, 0, 0)
