@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from . import maka_json
 from .maka_envelope import MakaFormatError, canonical_text, decode
-from .maka_json import MakaJsonError
 
 SEGMENTS_MAX = 64
 
@@ -135,6 +134,3 @@ def _update(hashed: hashlib._Hash, text: str) -> None:
     data = text.encode()
     hashed.update(len(data).to_bytes(8, "big"))
     hashed.update(data)
-
-
-__all__ = ["SEGMENTS_MAX", "MakaFormatError", "MakaJsonError", "MakaSegment", "manifest_digest", "segment_of"]

@@ -53,11 +53,13 @@ def broken_attestation(scanner: Scanner, facts: Sequence[Fact], high_water: int)
     attested = facts[0] if facts else None
     if not isinstance(attested, Attested) or [type(fact) for fact in facts[1:]] not in _AFTER_STATEMENT:
         return BundleRule.ATTESTATION_HAS_RESPONSE
+    if attested.statement == Statement.OVER and len(facts) > 1:  # says nothing of the outcome, so it brings none
+        return BundleRule.ATTESTED_RESPONSE_MATCHES
     after = _after(scanner, facts, high_water)
     if isinstance(after, BundleRule):
         return after
-    if attested.statement == Statement.OVER:  # says nothing of the outcome, so it brings none
-        return None if len(facts) == 1 else BundleRule.ATTESTED_RESPONSE_MATCHES
+    if attested.statement == Statement.OVER:
+        return None
     record = after.operation(attested.operation_id)
     judged = None if record is None else interpret(record)
     return None if isinstance(judged, Settled) else judged or BundleRule.ATTESTATION_IS_CALLED_FOR

@@ -100,7 +100,7 @@ def broken_rule(
 def _broken_by_attempt(call: Called, dispatch: Dispatched) -> BundleRule | None:
     if call.identity[1:] != dispatch.identity[1:] or call.call_id != dispatch.call_id:
         return BundleRule.CALL_MATCHES
-    if call.args_hash is None or call.args_hash != dispatch.args_hash:
+    if call.args_hash != dispatch.args_hash:
         return BundleRule.ARGUMENTS_MATCH
     if call.identity != dispatch.identity or call.tool_name != dispatch.tool_name or dispatch.flaw is not None:
         return BundleRule.DISPATCH_MATCHES

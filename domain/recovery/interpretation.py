@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..events.tool import Disposition, Effect, Observation, RecoveryMode, Statement
-from .bundle_rules import BundleRule, answers, broken_rule
+from .bundle_rules import BundleRule, broken_rule
 from .facts import Attested, Decided, Dispatched, Reconciled, RedeliveryStarted
 from .operation_record import OperationRecord
 
@@ -112,32 +112,28 @@ def _broken_by_redelivery(record: OperationRecord, dispatch: Dispatched, tail: _
 
 
 def _attested(
-    record: OperationRecord, dispatch: Dispatched, attested_at: int, attested: Attested, parked: Decided | None
+    record: OperationRecord, dispatch: Dispatched, attested_at: int, attested: Attested, decided: Decided | None
 ) -> Settled | BundleRule:
+    """A statement that stands alone, or after a valid bundle that `decided`."""
     statement = _STATEMENTS.get(attested.statement)
     response = record.response
     if statement is None:
         return BundleRule.ATTESTATION_IS_CALLED_FOR
-    if parked is not None and parked.disposition != Disposition.PARKED:
-        return BundleRule.ATTESTATION_IS_CALLED_FOR
     if attested.identity != dispatch.identity:
         return BundleRule.FACTS_OF_ONE_EXECUTION
-    if attested_at < record.dispatch_at:
-        return BundleRule.FACTS_IN_CAUSAL_ORDER
     if response is not None and record.response_at < attested_at:
         # Already answered: history is not rewritten, the statement only says what the effect was.
         if response.effect != Effect.UNKNOWN:
             return BundleRule.ATTESTATION_IS_CALLED_FOR
         if attested.supersedes not in {None, response.event_id}:
             return BundleRule.ATTESTATION_NAMES_WHAT_IT_SUPERSEDES
-        return Settled(statement=statement, answered_before=True)
-    expected = {None, dispatch.event_id} if parked is None else {parked.event_id}
+        disposition = None if decided is None else Disposition.COMPLETED
+        return Settled(disposition, statement=statement, answered_before=True)
+    expected = {None, dispatch.event_id} if decided is None else {decided.event_id}
     if attested.supersedes not in expected:
         return BundleRule.ATTESTATION_NAMES_WHAT_IT_SUPERSEDES
     if response is None:
         return BundleRule.ATTESTATION_HAS_RESPONSE
     not_executed = statement is Statement.NOT_EXECUTED
     fits = response.effect == Effect.NONE and response.is_error if not_executed else response.effect == Effect.DONE
-    if not fits or not answers(response, dispatch):
-        return BundleRule.ATTESTED_RESPONSE_MATCHES
-    return Settled(statement=statement)
+    return Settled(statement=statement) if fits else BundleRule.ATTESTED_RESPONSE_MATCHES

@@ -78,19 +78,22 @@ def _answered(record: OperationRecord) -> Verdict:
 
 def _settled(record: OperationRecord, settled: Settled) -> Verdict:
     if settled.statement is not None:
-        return _attested(record, settled)
+        return _attested(record, settled, settled.statement)
     if settled.disposition is Disposition.PARKED:
-        reason = RecoveryReason(str(settled.reason))
-        return _verdict(record, VerdictStatus.PARKED, reason, SettlementOrigin.RECOVERED)
-    reason_completed = VerdictReason.RECOVERY_BUNDLE_COMPLETED
-    return _verdict(record, VerdictStatus.COMPLETED, reason_completed, SettlementOrigin.RECOVERED, _effect(record))
+        return _verdict(record, VerdictStatus.PARKED, RecoveryReason(str(settled.reason)), SettlementOrigin.RECOVERED)
+    return _recovered(record)
 
 
-def _attested(record: OperationRecord, settled: Settled) -> Verdict:
-    executed = settled.statement is Statement.COMPLETED
+def _recovered(record: OperationRecord) -> Verdict:
+    reason = VerdictReason.RECOVERY_BUNDLE_COMPLETED
+    return _verdict(record, VerdictStatus.COMPLETED, reason, SettlementOrigin.RECOVERED, _effect(record))
+
+
+def _attested(record: OperationRecord, settled: Settled, statement: Statement) -> Verdict:
+    executed = statement is Statement.COMPLETED
     effect = Effect.DONE if executed else Effect.NONE
     if settled.answered_before:
-        answered = _answered(record)
+        answered = _recovered(record) if settled.disposition is Disposition.COMPLETED else _answered(record)
         return answered._replace(effect=effect)
     reason = VerdictReason.ATTESTED_COMPLETED if executed else VerdictReason.ATTESTED_NOT_EXECUTED
     return _verdict(record, VerdictStatus.COMPLETED, reason, SettlementOrigin.ATTESTED, effect)

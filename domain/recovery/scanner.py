@@ -164,7 +164,7 @@ class Scanner(ScanState):
                 self._report(LedgerIssue.DUPLICATE_DISPATCH, fact.event_id, record, operation_id)
                 return
         holder = self.operation(operation_id)
-        if holder is not None and holder.key != key:
+        if holder is not None:
             self._report(LedgerIssue.DUPLICATE_OPERATION, fact.event_id, record, operation_id)
             holder = self._own(holder)
             if LedgerIssue.DUPLICATE_OPERATION not in holder.codes:
