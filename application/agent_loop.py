@@ -1,42 +1,42 @@
-"""The agent loop: one model step at a time, its calls, and the terminal event, whatever happens. SPEC sections 7 and 8."""
+"""The agent loop: one model step at a time, its calls, and the terminal event, whatever happens. SPEC section 7, 8."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import anyio
 
 from ..domain.errors import StoreError, WriteRefused
-from ..domain.events.model import ModelText
-from ..domain.events.outside import BackgroundSettled
-from ..domain.events.run import CancelRequested, RunError, RunStatus
+from ..domain.events.run import RunStatus
 from ..domain.events.tool import ToolCalled
-from ..domain.reasons import FailureClass
+from ..domain.reasons import FailureClass, WriteRefusal
 from ..domain.replay.blocks import SegmentBlocks
+from ..domain.replay.history import History
 from ..domain.replay.items import Item
-from ..ports.background_work import BackgroundWork, JobHandle, JobSettled
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
 from ..ports.model_provider import ModelRequest, OfferedTool
-from ..ports.provider_failures import ProviderError
+from ..ports.provider_failures import ProviderError, ProviderFailed
+from ..ports.tool_catalog import BoundCall
 from .call_order import predecessors
-from .intake import facts_of_step
+from .intake import Step, step_of
 from .model_steps import ModelSteps
-from .over import attached_jobs
 from .preflight import Refused
-from .record_settled_jobs import handle_of
+from .run_ending import RunEnding
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary, ToolNotOver
 
 STEPS_MAX = 500
-JOB_WAIT_SECONDS = 10.0
+EVENTS_MAX = 10_000
+
+_NOT_OURS_ANY_MORE = frozenset({WriteRefusal.RUN_SEALED, WriteRefusal.RUN_CLAIMED, WriteRefusal.OWNER_FENCED})
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended, with the model's last words."""
+    """How a run ended, with the model's last words; `detail` says what went wrong, for people."""
 
     status: RunStatus
     failure: FailureClass | None = None
@@ -46,7 +46,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What every request of a run has in common."""
+    """What every request of a run has in common; `history` is what stands before the run's own items."""
 
     system: str
     tools: tuple[OfferedTool, ...]
@@ -57,9 +57,9 @@ class AgentLoop:
     """Drives one run to its terminal event.
 
     Args:
-        prompt: system prompt, tools, and the history before this run.
-        note: told when a step was recorded or a call answered, for progress on a screen.
+        note: told when a call is made and when it is answered; never raises.
         steps_max: model steps of this run, 1 or more.
+        events_max: when the run has so many events, no further step is asked for.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class AgentLoop:
         recorder: RunRecorder,
         models: ModelSteps,
         tools: ToolBoundary,
-        jobs: BackgroundWork,
+        ending: RunEnding,
         stopping: Stopping,
         ids: Ids,
         failpoints: Failpoints,
@@ -75,17 +75,20 @@ class AgentLoop:
         note: Callable[[str, str], None],
         *,
         steps_max: int = STEPS_MAX,
+        events_max: int = EVENTS_MAX,
     ) -> None:
         self._recorder = recorder
         self._models = models
         self._tools = tools
-        self._jobs = jobs
+        self._ending = ending
         self._stopping = stopping
         self._ids = ids
         self._failpoints = failpoints
         self._prompt = prompt
         self._note = note
         self._steps_max = steps_max
+        self._events_max = events_max
+        self._history = History.shown(prompt.history)
         self._blocks = SegmentBlocks()
         self._fed = 0
         self._text = ""
@@ -94,7 +97,9 @@ class AgentLoop:
         """Go on until the model has nothing more to call, or the run must end.
 
         Raises:
-            StoreError, WriteRefused: the run could not be recorded any further; its record stands as it is, and repair will close it.
+            StoreError, WriteRefused: the run could not be recorded any further; its record stands as it is, and repair
+                will close it.
+            Exception: a defect; the run has its terminal event.
         """
         try:
             failure = await self._steps()
@@ -102,36 +107,43 @@ class AgentLoop:
             return await self._failed(error.failure_class, error)
         except ToolNotOver as error:
             return await self._failed(FailureClass.TOOL_NOT_OVER, error)
-        except (StoreError, WriteRefused):
+        except StoreError:
             raise
-        except Exception as error:  # a defect of ours or of an adapter: the run still reaches its terminal event
-            return await self._failed(FailureClass.PROVIDER_FAILED, error)
-        if self._stopping.is_set():
-            return await self._cancelled()
-        if failure is not None:
-            await self._settle_jobs()
-            await self._recorder.end(RunStatus.FAILED, failure)
-            return RunOutcome(RunStatus.FAILED, failure, self._text)
-        await self._settle_jobs()
-        await self._recorder.end(RunStatus.COMPLETED)
-        return RunOutcome(RunStatus.COMPLETED, None, self._text)
+        except Exception as error:
+            if not isinstance(error, WriteRefused) or error.code not in _NOT_OURS_ANY_MORE:
+                await self._failed(FailureClass.APP_RESTARTED, error)
+            raise
+        if failure is not None and not self._stopping.is_set():
+            return self._outcome(*await self._ending.failed(failure))
+        return self._outcome(*await self._ending.done())
+
+    async def _failed(self, failure: FailureClass, error: Exception) -> RunOutcome:
+        if self._stopping.is_set() and failure is not FailureClass.TOOL_NOT_OVER:
+            return self._outcome(*await self._ending.cancelled())
+        return self._outcome(*await self._ending.failed(failure, error), str(error))
+
+    def _outcome(self, status: RunStatus, failure: FailureClass | None, detail: str = "") -> RunOutcome:
+        return RunOutcome(status, failure, self._text, detail)
 
     async def _steps(self) -> FailureClass | None:
         for _ in range(self._steps_max):
-            calls = await self._step()
-            if not calls or self._stopping.is_set():
-                return None
-            await self._calls(calls)
             if self._stopping.is_set():
                 return None
+            if len(self._recorder.events) >= self._events_max:
+                return FailureClass.STEP_LIMIT
+            step = await self._step()
+            if step is None or not step.calls or self._stopping.is_set():
+                return None
+            await self._calls(step)
             self._failpoints.hit(Failpoint.RESULT_DELIVERED)
         return FailureClass.STEP_LIMIT
 
-    async def _step(self) -> Sequence[ToolCalled]:
+    async def _step(self) -> Step | None:
+        """Ask for one step and record it; None when the run was stopped while the model was waited for."""
         request = ModelRequest(
             request_id=self._ids.fresh(str),
             system_prompt=self._prompt.system,
-            history=(*self._prompt.history, *self._own_items()),
+            history=self._history.followed_by(self._own_items()),
             tools=self._prompt.tools,
         )
         scope = self._stopping.at_once()
@@ -141,11 +153,16 @@ class AgentLoop:
         finally:
             self._stopping.done(scope)
         if scope.cancelled_caught:
-            return ()
-        facts = facts_of_step(finished, self._recorder, self._ids)
-        await self._recorder.record_step(facts)
-        self._text = "".join(fact.text for fact in facts if isinstance(fact, ModelText)) or self._text
-        return [fact for fact in facts if isinstance(fact, ToolCalled)]
+            return None
+        step = step_of(finished, self._recorder, await self._recorder.run(), self._ids)
+        try:
+            await self._recorder.record_step(step.facts)
+        except WriteRefused as refused:
+            if refused.code is not WriteRefusal.TRANSITION_SHAPE_CONFLICT:
+                raise
+            raise ProviderFailed(f"the answer cannot be recorded: {refused.detail}") from refused
+        self._text = step.text or self._text
+        return step
 
     def _own_items(self) -> tuple[Item, ...]:
         events = self._recorder.events
@@ -153,9 +170,10 @@ class AgentLoop:
         self._fed = len(events)
         return self._blocks.items()
 
-    async def _calls(self, calls: Sequence[ToolCalled]) -> None:
-        """Answer all calls of a step; one that fails does not stop its siblings, and what could not be recorded is raised."""
-        bound = [self._tools.bind(call) for call in calls]
+    async def _calls(self, step: Step) -> None:
+        """Answer all calls of a step; one that fails does not stop its siblings. What was not recorded is raised."""
+        calls = step.calls
+        bound = [self._tools.bind(call, step.unreadable.get(call.call_id)) for call in calls]
         waits = predecessors([None if isinstance(one, Refused) else one for one in bound])
         answered = [anyio.Event() for _ in calls]
         errors: list[Exception] = []
@@ -164,8 +182,6 @@ class AgentLoop:
             try:
                 for earlier in waits[position]:
                     await answered[earlier].wait()
-                if errors:
-                    return  # the record of the run is in doubt: nothing more is dispatched
                 await self._call(calls[position], bound[position])
             except Exception as error:  # noqa: BLE001 (raised again below, when every sibling has its answer)
                 errors.append(error)
@@ -178,54 +194,10 @@ class AgentLoop:
         if errors:
             raise next((e for e in errors if not isinstance(e, ToolNotOver)), errors[0])
 
-    async def _call(self, call: ToolCalled, bound: object) -> None:
+    async def _call(self, call: ToolCalled, bound: BoundCall | Refused) -> None:
         self._note(call.tool_name, "called")
         if isinstance(bound, Refused):
             await self._tools.refuse(call, bound)
         else:
-            await self._tools.call(call, bound)  # type: ignore[arg-type]
+            await self._tools.call(call, bound)
         self._note(call.tool_name, "answered")
-
-    async def _failed(self, failure: FailureClass, error: Exception) -> RunOutcome:
-        if self._stopping.is_set() and failure is not FailureClass.TOOL_NOT_OVER:
-            return await self._cancelled()
-        fact = RunError(**self._recorder.spine(), error_class=type(error).__name__, code=failure)
-        await self._recorder.append(fact)
-        await self._settle_jobs()
-        await self._recorder.end(RunStatus.FAILED, failure)
-        return RunOutcome(RunStatus.FAILED, failure, self._text, str(error))
-
-    async def _cancelled(self) -> RunOutcome:
-        by = self._stopping.by or "the host"
-        if self._recorder.run().cancel_requested is None:
-            await self._recorder.append(CancelRequested(**self._recorder.spine(), by=by))
-        await self._settle_jobs()
-        await self._recorder.end(RunStatus.CANCELLED, stopped_by=by)
-        return RunOutcome(RunStatus.CANCELLED, None, self._text)
-
-    async def _settle_jobs(self) -> None:
-        """Wait, bounded, for work that tools left running and that is not detached; end what is still there; record its end."""
-        for job in attached_jobs(self._recorder.run()):
-            handle = handle_of(job)
-            with anyio.CancelScope(shield=True):
-                seen = await self._settled(handle)
-            if isinstance(seen, JobSettled):
-                await self._recorder.append(
-                    BackgroundSettled(
-                        **self._recorder.spine(),
-                        handle_id=job.handle_id,
-                        status=seen.status,
-                        exit_code=seen.exit_code,
-                        signal=seen.signal,
-                    )
-                )
-
-    async def _settled(self, handle: JobHandle) -> object:
-        waited = 0.0 if self._stopping.is_set() else JOB_WAIT_SECONDS
-        with anyio.move_on_after(waited):
-            while True:
-                seen = (await anyio.to_thread.run_sync(self._jobs.observe, [handle]))[0]
-                if isinstance(seen, JobSettled):
-                    return seen
-                await anyio.sleep(0.1)
-        return await anyio.to_thread.run_sync(self._jobs.end, handle, JOB_WAIT_SECONDS)

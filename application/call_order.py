@@ -1,7 +1,7 @@
 """Which calls of one model step wait for which: SPEC section 8.
 
-Calls that are not `replay_safe` and name the same resource key run in call order; one that names none waits for all such
-calls before it, and all such after it wait for it. `replay_safe` calls wait for nobody.
+Calls that are not `replay_safe` and name the same resource key run in call order; one that names none waits for all
+such calls before it, and all such after it wait for it. `replay_safe` calls wait for nobody.
 """
 
 from __future__ import annotations

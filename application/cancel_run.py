@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from anyio import RunFinishedError
+
 from ..domain.commands import Append
+from ..domain.errors import SafepointError, StoreDamaged, StoreError, WriteRefused
 from ..domain.events.run import CancelRequested
 from ..domain.identifiers import RunId, SessionId
+from ..domain.reasons import WriteRefusal
 from ..ports.handover import Handover, Message, Reply
-from ..ports.incarnations import Liveness
+from ..ports.incarnations import Incarnation, Liveness
 from .ledger import Ledger
 from .live_runs import LiveRuns
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .repair_session import RepairKind, RepairSession
+from .run_turn import SessionQuarantined
 from .spines import Spines
 
 ANSWER_SECONDS = 30.0
+COMMAND = "cancel"
 
 
 class Cancelled(StrEnum):
@@ -25,7 +31,7 @@ class Cancelled(StrEnum):
     STOPPING = "stopping"
     """Its living owner was told; it ends the run when its live tools are done, within their bound."""
     CLOSED = "closed"
-    """Its owner is dead; the run was ended as cancelled here."""
+    """Nobody executes it any more; the run, or the claim that never started, was ended as cancelled."""
     NOTHING_OPEN = "nothing_open"
     """No run of the session is open. Stopping twice is stopping once."""
 
@@ -64,25 +70,36 @@ class CancelRun:
             by: who stops it, for the record.
 
         Raises:
-            SessionBusy: its owner lives and did not answer, or could not be looked at.
+            SessionBusy: its owner lives and did not answer, or could not be looked at, or is just about to begin a run.
+            SessionQuarantined: its open run is damaged; a person may abandon it.
             StoreError: it could not be read or written.
         """
-        if (live := self._live_runs.get(session_id)) is not None:
-            live.cancel_from_thread(by)
-            return CancelResult(Cancelled.STOPPING, live.recorder.run_id)
         row, owner, liveness = self._ownership.owner_of(session_id)
-        elsewhere = (
-            row is not None and row.incarnation_id is not None and not self._ownership.is_mine(row.incarnation_id)
-        )
-        if elsewhere and liveness is Liveness.ALIVE and owner is not None:
-            request = {"command": "cancel", "session_id": session_id, "by": by}
-            answer = self._handover.ask(owner, request, ANSWER_SECONDS)
-            if isinstance(answer, Reply) and answer.message.get("cancelled") in set(Cancelled):
-                run_id = answer.message.get("run_id")
-                return CancelResult(
-                    Cancelled(str(answer.message["cancelled"])), RunId(run_id) if isinstance(run_id, str) else None
-                )
+        elsewhere = row is not None and row.incarnation_id is not None
+        if elsewhere and not self._is_mine(owner) and owner is not None and liveness is Liveness.ALIVE:
+            return self._ask(owner, session_id, by)
+        return self._here(session_id, by)
+
+    def _is_mine(self, owner: Incarnation | None) -> bool:
+        return owner is not None and self._ownership.is_mine(owner.incarnation_id)
+
+    def _ask(self, owner: Incarnation, session_id: SessionId, by: str) -> CancelResult:
+        request = {"command": COMMAND, "session_id": session_id, "by": by}
+        answer = self._handover.ask(owner, request, ANSWER_SECONDS)
+        told = answer.message if isinstance(answer, Reply) else {}
+        if told.get("cancelled") not in set(Cancelled):
             raise SessionBusy(session_id, owner, Liveness.ALIVE)
+        run_id = told.get("run_id")
+        return CancelResult(Cancelled(str(told["cancelled"])), RunId(run_id) if isinstance(run_id, str) else None)
+
+    def _here(self, session_id: SessionId, by: str) -> CancelResult:
+        live = self._live_runs.get(session_id)
+        if live is not None:
+            try:
+                stopping = live.cancel_from_thread(by)
+                return CancelResult(Cancelled.STOPPING if stopping else Cancelled.NOTHING_OPEN, live.recorder.run_id)
+            except RunFinishedError:
+                pass  # its event loop is gone, and nobody executes it any more
         return self._close(session_id, by)
 
     def _close(self, session_id: SessionId, by: str) -> CancelResult:
@@ -90,27 +107,42 @@ class CancelRun:
         try:
             self._record(owned, by)
             repaired = self._repair(owned, cancelled_by=by)
-        finally:
+        except StoreError:
+            self._ownership.keep(owned)  # what was written is not known
+            raise
+        except BaseException:
             self._ownership.release(owned)
-        if repaired.kind in (RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED):
-            return CancelResult(Cancelled.CLOSED, repaired.run_id)
-        return CancelResult(Cancelled.NOTHING_OPEN, repaired.run_id)
+            raise
+        self._ownership.release(owned)
+        if repaired.kind is RepairKind.QUARANTINED:
+            raise SessionQuarantined(repaired)
+        closed = repaired.kind in (RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED)
+        return CancelResult(Cancelled.CLOSED if closed else Cancelled.NOTHING_OPEN, repaired.run_id)
 
     def _record(self, owned: Owned, by: str) -> None:
-        head = self._ledger.session(owned.session_id).head
-        run = None if head is None else self._ledger.run(head.run_id)
+        """Say first that a person stopped it, so that it ends as cancelled even if this process dies now."""
+        try:
+            head = self._ledger.session(owned.session_id).head
+            run = None if head is None else self._ledger.run(head.run_id)
+        except StoreDamaged:
+            return  # repair says so
         if run is None or run.opening is None or not run.open or run.cancel_requested is not None:
             return
         fact = CancelRequested(**self._spines.run(run.opening.identity), by=by)
-        self._ledger.execute(Append(owned.session_id, owned.incarnation_id, owned.epoch, run.opening.run_id, (fact,)))
+        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
+        try:
+            self._ledger.execute(Append(*guard, run.opening.run_id, (fact,)))
+        except WriteRefused as refused:
+            if refused.code is not WriteRefusal.RUN_SEALED:
+                raise
 
     def answer(self, message: Message) -> Message:
-        """Answer a request that another process handed over: only what concerns a run that is live here."""
+        """Answer a request that another process handed over: the same use case, in the owner's process."""
         session_id, by = message.get("session_id"), message.get("by")
-        if message.get("command") != "cancel" or not isinstance(session_id, str) or not isinstance(by, str):
+        if message.get("command") != COMMAND or not isinstance(session_id, str) or not isinstance(by, str):
             return {"error": "unknown_request"}
-        live = self._live_runs.get(SessionId(session_id))
-        if live is None:
-            return {"cancelled": Cancelled.NOTHING_OPEN.value, "run_id": None}
-        live.cancel_from_thread(by)
-        return {"cancelled": Cancelled.STOPPING.value, "run_id": live.recorder.run_id}
+        try:
+            result = self._here(SessionId(session_id), by)
+        except SafepointError as error:
+            return {"error": type(error).__name__}
+        return {"cancelled": result.cancelled.value, "run_id": result.run_id}

@@ -1,28 +1,31 @@
-"""Drives a run that has its first commit, visibly to people elsewhere, and gives its session up when nothing is left open."""
+"""Drives a run that has its first commit, so that people elsewhere can stop it, and gives its session up at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from anyio import to_thread
-
-from ..domain.identifiers import RunId, SessionId
+from ..domain.errors import StoreError
+from ..domain.identifiers import ExecutionIdentity
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
+from .live_operations import LiveOperations
 from .live_runs import LiveRun, LiveRuns
-from .over import LiveOperations
-from .ownership import Owned, SessionOwnership
+from .ownership import Owned, SessionBusy, SessionOwnership
 from .run_agent import RunAgent, Screen
+from .run_recorder import RunRecorder
 from .start_turn import Begun
-from .stopping import Stopping
+from .stopping import BOUND_SECONDS, Stopping
+from .supervised_calls import in_thread
 
 
 class DriveRun:
     """The end of running a turn and of resuming one.
 
     Args:
-        cancel_bound_seconds: how long live tools are waited for when the run is stopped.
+        live: says what is left of a session's operations in this process.
+        cancel_bound_seconds: how long live tools are waited for when the run is stopped, 0 or more.
     """
 
     def __init__(
@@ -33,7 +36,7 @@ class DriveRun:
         live: LiveOperations,
         sink: LifecycleSink,
         *,
-        cancel_bound_seconds: float = 10.0,
+        cancel_bound_seconds: float = BOUND_SECONDS,
     ) -> None:
         self._run_agent = run_agent
         self._ownership = ownership
@@ -55,39 +58,48 @@ class DriveRun:
         """
         stopping = Stopping(bound_seconds=self._cancel_bound_seconds)
         recorder = self._run_agent.recorder(begun)
-        identity = begun.identity
-        self._tell(LifecycleKind.EXECUTION_STARTED, identity.session_id, identity.run_id)
+        self._tell(LifecycleKind.EXECUTION_STARTED, begun.identity)
         try:
             with self._live_runs.driving(recorder, stopping) as live_run:
                 started(live_run)
                 outcome = await self._run_agent(begun, recorder, agent, screen, stopping)
         except BaseException as error:
-            self._ownership.keep(begun.owned)
-            self._tell(
-                LifecycleKind.EXECUTION_FAILED, identity.session_id, identity.run_id, error_class=type(error).__name__
-            )
+            error_class = type(error).__name__
+            self._tell(LifecycleKind.EXECUTION_FAILED, begun.identity, error_class=error_class)
             raise
+        finally:
+            await in_thread(partial(self._give_up, begun.owned, recorder))
         kind = LifecycleKind.EXECUTION_COMPLETED if outcome.failure is None else LifecycleKind.EXECUTION_FAILED
-        self._tell(kind, identity.session_id, identity.run_id, outcome.failure)
-        await to_thread.run_sync(self._give_up, begun.owned)
+        self._tell(kind, begun.identity, outcome.failure)
         return outcome
 
-    def _give_up(self, owned: Owned) -> None:
-        """Release the session unless something of the run still lives in this process. SPEC section 7."""
-        if len(self._live):
-            self._ownership.keep(owned)
-        else:
-            self._ownership.release(owned)
+    def _give_up(self, owned: Owned, recorder: RunRecorder) -> None:
+        """End the use case, and release the session as soon as nothing of it is open or lives here. SPEC section 7."""
+        self._ownership.keep(owned)
+        if recorder.ended:
+            self._live.when_over(owned.session_id, partial(self._release, owned))
+
+    def _release(self, owned: Owned) -> None:
+        """Release a session that no use case of this process holds; whoever holds it will release it."""
+        try:
+            self._ownership.release(self._ownership.own(owned.session_id))
+        except (SessionBusy, StoreError):
+            return  # it stays owned, and is released by its next use or with this process
 
     def _tell(
         self,
         kind: LifecycleKind,
-        session_id: SessionId,
-        run_id: RunId,
+        identity: ExecutionIdentity,
         code: str | None = None,
+        *,
         error_class: str | None = None,
     ) -> None:
-        codes = () if code is None else (code,)
         self._sink.record(
-            LifecycleEvent(kind=kind, session_id=session_id, run_id=run_id, codes=codes, error_class=error_class)
+            LifecycleEvent(
+                kind=kind,
+                session_id=identity.session_id,
+                run_id=identity.run_id,
+                codes=() if code is None else (code,),
+                error_class=error_class,
+            )
         )

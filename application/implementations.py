@@ -1,68 +1,39 @@
-"""Runs implementations: in a thread, on the event loop, or supervised; within their time and their number. SPEC section 8.
+"""Runs implementations: in a thread, on the event loop, or supervised; within their time. SPEC section 8.
 
 What comes back is what T2 records. Nothing here touches the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Callable
 
 import anyio
-from anyio import CapacityLimiter, to_thread
 
 from ..domain.events.event import Json
 from ..domain.events.tool import Effect
-from ..domain.reasons import ResponseCode
-from ..domain.sentences import SentenceId, render
-from ..domain.tool_results import PreparedResult, refused
-from ..ports.supervised import Overness, SupervisedExit
-from ..ports.supervisor import SupervisedSlot, SupervisorLost, WorkNotStarted
+from ..domain.tool_results import PreparedResult, refused, unkept_result
+from ..ports.supervisor import SupervisedSlot
 from ..ports.tool_catalog import AsyncCall, BoundCall, Settled, SupervisedCall, SyncCall, ToolContext
+from .abandonable_call import AbandonableCall, Ended, Raised, Returned, joined
 from .stopping import CallCancel, Stopping
+from .supervised_calls import SupervisedCalls
+from .waiting import NotOver, Waited, ended_early, wait
 
-THREADS_MAX = 256
 FORMAT_SECONDS_MAX = 10.0
-
-ResultT = TypeVar("ResultT")
-
-
-class NotOver(Exception):
-    """The implementation did not end when it had to; nothing can be said of its effect or of its end."""
 
 
 class Implementations:
-    """Calls tools for one runtime.
+    """Calls the tools of one run.
 
     Args:
         stopping: says when live work should end, and how long it is waited for.
-        on_late_end: told from a thread when an implementation that was given up has returned after all.
-        threads_max: how many synchronous tools may run at once, 1 or more.
+        format_seconds_max: how long formatting a result may take, more than 0.
     """
 
-    def __init__(
-        self,
-        stopping: Stopping,
-        *,
-        on_late_end: Callable[[ToolContext], None] = lambda context: None,
-        threads_max: int = THREADS_MAX,
-    ) -> None:
+    def __init__(self, stopping: Stopping, *, format_seconds_max: float = FORMAT_SECONDS_MAX) -> None:
         self._stopping = stopping
-        self._on_late_end = on_late_end
-        self._threads = CapacityLimiter(threads_max)
-        self._places: dict[str, CapacityLimiter] = {}
-
-    @asynccontextmanager
-    async def place(self, bound: BoundCall) -> AsyncIterator[None]:
-        """Wait for a place among the calls of this tool that may run at once."""
-        if bound.concurrency_limit is None:
-            yield
-            return
-        limiter = self._places.setdefault(bound.tool_name, CapacityLimiter(bound.concurrency_limit))
-        async with limiter:
-            yield
+        self._supervised = SupervisedCalls(stopping)
+        self._format_seconds_max = format_seconds_max
 
     async def run(
         self,
@@ -71,156 +42,98 @@ class Implementations:
         context: ToolContext,
         cancel: CallCancel,
         slot: SupervisedSlot | None,
+        late: Callable[[PreparedResult], None],
     ) -> Settled:
-        """Call the implementation and prepare its answer.
+        """Call the implementation and prepare its answer; a cancellation of the task waits until that is done.
+
+        Args:
+            slot: for a supervised call, whose lock is held.
+            late: told from a thread, once, what a call in a thread came to after NotOver was raised for it.
 
         Raises:
-            NotOver: it had to end and did not.
+            NotOver: it had to end and did not, or that could not be seen.
         """
         match bound.implementation:
             case SyncCall() as call:
-                return Settled(await self._in_thread(bound, call, arguments, context, cancel))
+                return Settled(await self._in_thread(bound, call, arguments, context, cancel, late))
             case AsyncCall() as call:
                 return Settled(await self._on_loop(bound, call, arguments, context))
             case SupervisedCall() as call:
                 assert slot is not None
-                return await self._supervised(bound, call, arguments, context, slot)
+                return await self._supervised.run(bound, call, arguments, context, slot)
 
     async def _in_thread(
-        self, bound: BoundCall, call: SyncCall, arguments: dict[str, Json], context: ToolContext, cancel: CallCancel
+        self,
+        bound: BoundCall,
+        call: SyncCall,
+        arguments: dict[str, Json],
+        context: ToolContext,
+        cancel: CallCancel,
+        late: Callable[[PreparedResult], None],
     ) -> PreparedResult:
-        thread = _Thread(lambda: call.run(arguments, context), lambda: self._on_late_end(context))
-        await self._watch(bound, thread.wait(self._threads))
-        if thread.outcome is None and bound.needs_permission:
+        thread = AbandonableCall(lambda: call.run(arguments, context), f"safepoint {bound.tool_name}")
+        if not thread.start():
+            return refused("there is no room for another thread")
+        waited = await wait(self._stopping, bound, thread.finished)
+        if not bound.needs_permission:
+            thread.give_up()  # an abandoned reader does not count
+        elif thread.ended is None:
             cancel.set()
-            with anyio.move_on_after(self._stopping.bound_seconds, shield=True):
-                await thread.finished()
-        if thread.outcome is None:
-            thread.give_up()
-            if bound.needs_permission and thread.outcome is None:
+            if waited is Waited.TIME_IS_UP:
+                with anyio.move_on_after(self._stopping.bound_seconds, shield=True):
+                    await thread.finished()
+            if thread.give_up(lambda ended: late(self._late(bound, ended))):
                 raise NotOver
-            return self._ended_early(bound)
-        ended_early = cancel.is_set() and not self._stopping.is_set()
-        if isinstance(thread.outcome, BaseException):
-            return bound.raised(thread.outcome)
-        if ended_early:
-            return bound.timed_out()
-        return await self._formatted(bound, thread.outcome[0])
+        return await self._answer(bound, thread.ended, waited)
 
     async def _on_loop(
         self, bound: BoundCall, call: AsyncCall, arguments: dict[str, Json], context: ToolContext
     ) -> PreparedResult:
-        outcome: list[object] = []
+        ended: list[Ended[object]] = []
 
         async def work() -> None:
-            outcome.append(await call.run(arguments, context))
+            try:
+                ended.append(Returned(await call.run(arguments, context)))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a tool raises is an answer)
+                ended.append(Raised(error))
 
-        try:
-            await self._watch(bound, work())
-        except Exception as error:  # whatever a tool raises is an answer
-            return bound.raised(error)
-        return await self._formatted(bound, outcome[0]) if outcome else self._ended_early(bound)
+        async def alone() -> None:
+            # In a group of its own, a tool that cancels itself does not look like a cancellation of the run.
+            async with anyio.create_task_group() as group:
+                group.start_soon(work)
+            if not ended:
+                ended.append(Raised(RuntimeError("it was cancelled from within")))
 
-    async def _watch(self, bound: BoundCall, work: Awaitable[None]) -> None:
-        scope = self._stopping.after_bound(bound.timeout_seconds)
-        try:
-            with scope:
-                await work
-        finally:
-            self._stopping.done(scope)
+        waited = await wait(self._stopping, bound, alone)
+        return await self._answer(bound, ended[0] if ended else None, waited)
 
-    def _ended_early(self, bound: BoundCall) -> PreparedResult:
-        if not self._stopping.is_set():
-            return bound.timed_out()
-        said = render(SentenceId.TOOL_CANCELLED, {"by": self._stopping.by or "the host"})
-        effect = Effect.UNKNOWN if bound.needs_permission else Effect.NONE
-        return PreparedResult(said, is_error=True, effect=effect, code=ResponseCode.TOOL_TIMED_OUT)
+    async def _answer(self, bound: BoundCall, ended: Ended[object] | None, waited: Waited) -> PreparedResult:
+        """What an implementation came to, also when it came to it late; None for one that was ended."""
+        match ended:
+            case Returned(value=value):
+                formatted = AbandonableCall(lambda: bound.returned(value), "safepoint format")
+                return self._formatted(bound, await formatted.ended_within(self._format_seconds_max))
+            case Raised(error=error):
+                answer = bound.raised(error)
+                if waited is Waited.ENDED or answer.effect is not Effect.UNKNOWN:
+                    return answer
+            case None:
+                pass
+        return ended_early(self._stopping, bound, waited)
 
-    async def _formatted(self, bound: BoundCall, value: object) -> PreparedResult:
-        prepared: list[PreparedResult] = []
-        with anyio.move_on_after(FORMAT_SECONDS_MAX):
-            await to_thread.run_sync(
-                lambda: prepared.append(bound.returned(value)), abandon_on_cancel=True, limiter=self._threads
-            )
-        return prepared[0] if prepared else bound.unformatted(FORMAT_SECONDS_MAX)
+    def _late(self, bound: BoundCall, ended: Ended[object]) -> PreparedResult:
+        match ended:
+            case Returned(value=value):
+                formatted = joined(lambda: bound.returned(value), self._format_seconds_max)
+                return self._formatted(bound, formatted)
+            case Raised(error=error):
+                return bound.raised(error)
 
-    async def _supervised(
-        self,
-        bound: BoundCall,
-        call: SupervisedCall,
-        arguments: dict[str, Json],
-        context: ToolContext,
-        slot: SupervisedSlot,
-    ) -> Settled:
-        try:
-            work = call.work(arguments, context)
-            await _shielded(lambda: slot.start(work))
-        except WorkNotStarted as error:
-            return Settled(refused(error.detail))
-        except SupervisorLost:
-            raise NotOver from None
-        if call.detach is not None:
-            return call.detach(await _shielded(slot.living), context)
-        exits: list[SupervisedExit] = []
-
-        def wait() -> None:
-            if (ended := slot.wait()) is not None:
-                exits.append(ended)
-
-        try:
-            await self._watch(bound, to_thread.run_sync(wait, abandon_on_cancel=True, limiter=self._threads))
-            if exits:
-                return call.settle(exits[0], context)
-            return Settled(await self._end(bound, call, context, slot))
-        except SupervisorLost:
-            raise NotOver from None
-
-    async def _end(
-        self, bound: BoundCall, call: SupervisedCall, context: ToolContext, slot: SupervisedSlot
-    ) -> PreparedResult:
-        """End supervised work that ran too long, await it, and answer with what it had said so far."""
-        if await _shielded(slot.end) is not Overness.OVER:
-            raise NotOver
-        answer = self._ended_early(bound)
-        ended = await _shielded(lambda: slot.wait(1.0))
+    def _formatted(self, bound: BoundCall, ended: Ended[PreparedResult] | None) -> PreparedResult:
+        if isinstance(ended, Returned):
+            prepared: PreparedResult = ended.value
+            return prepared
+        unformatted = bound.unformatted(self._format_seconds_max)
         if ended is None:
-            return answer
-        partial = call.settle(ended, context).result
-        return replace(answer, result={"error": answer.result, "until_then": partial.result})
-
-
-class _Thread:
-    """A synchronous implementation in a thread that may outlive the wait for it."""
-
-    def __init__(self, work: Callable[[], object], on_late_end: Callable[[], None]) -> None:
-        self.outcome: tuple[object] | BaseException | None = None
-        self._work = work
-        self._on_late_end = on_late_end
-        self._given_up = False
-
-    async def wait(self, limiter: CapacityLimiter) -> None:
-        """Run and wait; a cancelled wait leaves the thread alone."""
-        await to_thread.run_sync(self._call, abandon_on_cancel=True, limiter=limiter)
-
-    async def finished(self) -> None:
-        """Wait on after the wait was cancelled."""
-        while self.outcome is None:
-            await anyio.sleep(0.02)
-
-    def give_up(self) -> None:
-        """From now on its end is nobody's answer."""
-        self._given_up = True
-
-    def _call(self) -> None:
-        try:
-            self.outcome = (self._work(),)
-        except BaseException as error:  # noqa: BLE001 (whatever a tool raises is an answer)
-            self.outcome = error
-        if self._given_up:
-            self._on_late_end()
-
-
-async def _shielded(work: Callable[[], ResultT]) -> ResultT:
-    with anyio.CancelScope(shield=True):
-        result = await to_thread.run_sync(work)
-    return result
+            return unformatted
+        return unkept_result(f"formatting it raised {type(ended.error).__name__}", effect=unformatted.effect)

@@ -1,4 +1,4 @@
-"""The runs that this process is driving, so that a person can stop one from elsewhere. SPEC section 7, "People from elsewhere"."""
+"""The runs that this process drives, so that a person can stop one from elsewhere. SPEC section 7, people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
+from ..domain.errors import WriteRefused
 from ..domain.events.run import CancelRequested
 from ..domain.identifiers import RunId, SessionId
+from ..domain.reasons import WriteRefusal
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 
@@ -24,16 +26,36 @@ class LiveRun:
     stopping: Stopping
     token: EventLoopToken
 
-    async def cancel(self, by: str) -> None:
-        """Record that a person stops the run, then tell its live work; nothing is dispatched after the record. Idempotent."""
-        if self.stopping.is_set():
-            return
-        await self.recorder.append(CancelRequested(**self.recorder.spine(), by=by))
-        self.stopping.request(by)
+    async def cancel(self, by: str) -> bool:
+        """Record that a person stops the run, then tell its live work; nothing is dispatched after the record.
 
-    def cancel_from_thread(self, by: str) -> None:
-        """As `cancel`, from a thread that is no event loop's."""
-        from_thread.run(self.cancel, by, token=self.token)
+        Stopping twice is stopping once. Answers False when the run had ended by itself.
+
+        Args:
+            by: who stops it, for the record.
+
+        Raises:
+            StoreError: it could not be recorded; the live work is told to stop all the same.
+        """
+        if not self.stopping.ask(by):
+            return True
+        try:
+            await self.recorder.append(CancelRequested(**self.recorder.spine(), by=by))
+        except WriteRefused as refused:
+            if refused.code is WriteRefusal.RUN_SEALED:
+                return False
+            raise
+        finally:
+            self.stopping.request()
+        return True
+
+    def cancel_from_thread(self, by: str) -> bool:
+        """As `cancel`, from a thread that is no event loop's.
+
+        Raises:
+            anyio.RunFinishedError: the run's event loop is gone.
+        """
+        return from_thread.run(self.cancel, by, token=self.token)
 
 
 class LiveRuns:

@@ -1,11 +1,11 @@
-"""Asks the provider, under a start proof: one answered request per step, refusals before any output repeated within bounds.
+"""Asks the provider, under a start proof: one answered request per step, refusals before any output repeated in bounds.
 
 SPEC section 14: the client's own retries are off, and each refused request is recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -13,18 +13,31 @@ import anyio
 from ..domain.events.model import ProviderAttempted
 from ..ports.model_provider import ModelProvider, ModelRequest
 from ..ports.model_step import StepFinished, TextDelta, ThinkingDelta
-from ..ports.provider_failures import ProviderRefusedBeforeOutput, ProviderStreamIncomplete
+from ..ports.provider_failures import (
+    ProviderError,
+    ProviderFailed,
+    ProviderRefusedBeforeOutput,
+    ProviderStreamIncomplete,
+)
 from .run_recorder import RunRecorder
 from .start_proof import StartProof
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a request that was refused before any output is made, and how long is waited in between."""
+    """How often a request that was refused before any output is made, and how long is waited in between.
+
+    Attributes:
+        attempts_max: requests for one step, 1 or more.
+        first_wait_seconds: doubled each time; the provider may ask for longer.
+        wait_seconds_max: bound on one wait; a provider that asks for longer is not asked again.
+        sleep: waits so many seconds.
+    """
 
     attempts_max: int = 4
     first_wait_seconds: float = 0.5
-    wait_seconds_max: float = 30.0
+    wait_seconds_max: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
 
 
 class ModelSteps:
@@ -32,7 +45,10 @@ class ModelSteps:
 
     Args:
         proof: given by the commit that began the run; used up here.
-        show: takes partial text and thinking as they come; never recorded (R13).
+        show: takes partial text and thinking as they come; never recorded (R13), never raises.
+
+    Raises:
+        ProofUsed: the proof was spent before.
     """
 
     def __init__(
@@ -61,35 +77,45 @@ class ModelSteps:
             try:
                 return await self._once(request)
             except ProviderRefusedBeforeOutput as refused:
-                await self._recorder.append(
-                    ProviderAttempted(
-                        **self._recorder.spine(),
-                        attempt=attempt,
-                        failure=refused.kind.value,
-                        status_code=refused.status_code,
-                    )
-                )
-                if attempt >= self._retries.attempts_max:
+                await self._record(attempt, refused)
+                wait_seconds = self._wait_seconds(attempt, refused.retry_after_seconds)
+                if attempt >= self._retries.attempts_max or wait_seconds > self._retries.wait_seconds_max:
                     raise
-                await anyio.sleep(self._wait(attempt, refused.retry_after_seconds))
+                await self._retries.sleep(wait_seconds)
                 attempt += 1
 
+    async def _record(self, attempt: int, refused: ProviderRefusedBeforeOutput) -> None:
+        await self._recorder.append(
+            ProviderAttempted(
+                **self._recorder.spine(),
+                attempt=attempt,
+                failure=refused.kind.value,
+                status_code=refused.status_code,
+            )
+        )
+
     async def _once(self, request: ModelRequest) -> StepFinished:
-        finished: StepFinished | None = None
         parts = self._provider.stream(request, self._proof)
+        begun = False
         try:
             async for part in parts:
                 if isinstance(part, StepFinished):
-                    finished = part
-                else:
-                    self._show(part)
+                    return part
+                begun = True
+                self._show(part)
+        except ProviderRefusedBeforeOutput as refused:
+            if begun:  # asking again could be answered twice
+                raise ProviderStreamIncomplete(refused.detail, status_code=refused.status_code) from refused
+            raise
+        except ProviderError:
+            raise
+        except Exception as error:
+            raise ProviderFailed(f"the provider's adapter failed with {type(error).__name__}") from error
         finally:
             with anyio.CancelScope(shield=True):
                 await parts.aclose()
-        if finished is None:
-            raise ProviderStreamIncomplete("the answer ended without a finish reason")
-        return finished
+        raise ProviderStreamIncomplete("the answer ended without a finish reason")
 
-    def _wait(self, attempt: int, asked_seconds: float | None) -> float:
-        own = self._retries.first_wait_seconds * float(2 ** (attempt - 1))
-        return min(max(own, asked_seconds or 0.0), self._retries.wait_seconds_max)
+    def _wait_seconds(self, attempt: int, asked_seconds: float | None) -> float:
+        own = min(self._retries.first_wait_seconds * float(2 ** (attempt - 1)), self._retries.wait_seconds_max)
+        return max(own, asked_seconds or 0.0)

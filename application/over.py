@@ -5,7 +5,6 @@ Asked only of operations without T2, or whose T2 left work running; any other T2
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,6 +19,7 @@ from ..domain.run.state import Run
 from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness, ProcessInfo
 from ..ports.supervisor import Supervisor
+from .live_operations import LiveOperations
 from .ownership import SessionOwnership
 
 Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
@@ -32,32 +32,6 @@ class OverState:
     operation_id: OperationId
     overness: Overness
     processes: tuple[ProcessInfo, ...] = ()
-
-
-class LiveOperations:
-    """Operations of this process whose task, thread or uncommitted result is still there. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._live: set[OperationId] = set()
-
-    def began(self, operation_id: OperationId) -> None:
-        """The implementation is about to be called."""
-        with self._lock:
-            self._live.add(operation_id)
-
-    def ended(self, operation_id: OperationId) -> None:
-        """Nothing of it is left in this process: the implementation returned and its outcome is committed or given up."""
-        with self._lock:
-            self._live.discard(operation_id)
-
-    def __contains__(self, operation_id: OperationId) -> bool:
-        with self._lock:
-            return operation_id in self._live
-
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._live)
 
 
 class OverJudge:

@@ -7,30 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
-
-from anyio import to_thread
 
 from ..domain.canonical import args_hash
-from ..domain.events.outside import PermissionDecided, PermissionRequested
+from ..domain.events.event import Timestamp
 from ..domain.events.session import EffectWatched, GrantPosted
 from ..domain.events.tool import RecoveryMode, ToolCalled
-from ..domain.identifiers import GrantId, OperationId, RequestId
+from ..domain.identifiers import GrantId, OperationId
 from ..domain.operation.repeat_guard import renamed_effect, repeated_effect
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
-from ..ports.cancel_signal import CancelSignal
-from ..ports.ids import Ids
-from ..ports.permission_gate import (
-    Allowed,
-    AskReason,
-    Denied,
-    PermissionAnswer,
-    PermissionGate,
-    PermissionRequest,
-    Undecided,
-)
+from ..domain.session.state import Session
+from ..domain.tool_arguments import ARGUMENTS_BYTES_MAX, NotStrictJson
+from ..ports.permission_gate import Allowed, Denied, Undecided
 from ..ports.tool_catalog import BoundCall, SchemaMismatch, ToolCatalog, UnknownTool
+from .asking import Asking, DeniedByPolicy
 from .run_recorder import RunRecorder
 
 IDENTICAL_CALLS_MAX = 50
@@ -47,13 +37,17 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The call may be dispatched, once, with what T1 must name."""
+    """The call may be dispatched, once, with what T1 must name.
+
+    Attributes:
+        again: an uncertain delivery of the same idempotent call, whose key it is delivered with.
+    """
 
     bound: BoundCall
     args_hash: str
     grant_id: GrantId | None = None
     repeats: OperationId | None = None
-    recorded_key: str | None = None
+    again: EffectWatched | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +63,41 @@ class Preflight:
 
     Args:
         catalog: binds arguments to contracts.
-        gate: may say yes or no.
+        asking: asks the permission gate.
         grants: decisions of a person that this run's first commit took over.
-        cancel: ends the waiting for a person.
     """
 
     def __init__(
         self,
         recorder: RunRecorder,
         catalog: ToolCatalog,
-        gate: PermissionGate,
-        ids: Ids,
-        cancel: CancelSignal,
+        asking: Asking,
         grants: tuple[GrantPosted, ...] = (),
         limits: LoopLimits = LoopLimits(),
     ) -> None:
         self._recorder = recorder
         self._catalog = catalog
-        self._gate = gate
-        self._ids = ids
-        self._cancel = cancel
-        self._grants = {(grant.args_hash, grant.contract_digest): grant for grant in grants}
+        self._asking = asking
+        self._grants = list(grants)
         self._limits = limits
         self._seen: Counter[str] = Counter()
+        self._names = frozenset(tool.name for tool in catalog.tools())
 
-    def bind(self, call: ToolCalled) -> BoundCall | Refused:
-        """The part that looks at nothing but the call: strict arguments, known tool, schema, loop limits."""
-        if call.args_text is not None:
-            return _not_strict(call)
+    def bind(self, call: ToolCalled, unreadable: NotStrictJson | None) -> BoundCall | Refused:
+        """Check what can be told from the call alone: strict arguments, known tool, schema, loop limits.
+
+        Args:
+            unreadable: why the call's arguments were kept as text, None where they are strict JSON.
+        """
+        if unreadable is not None:
+            return _unreadable(unreadable)
         bound = self._catalog.bind(call.tool_name, call.args)
         match bound:
             case UnknownTool(name=name):
                 return Refused(ResponseCode.UNKNOWN_TOOL, render(SentenceId.UNKNOWN_TOOL, {"tool": name}))
             case SchemaMismatch(detail=detail):
-                return Refused(
-                    ResponseCode.ARGS_SCHEMA_MISMATCH, render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": detail})
-                )
+                said = render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": detail})
+                return Refused(ResponseCode.ARGS_SCHEMA_MISMATCH, said)
             case BoundCall():
                 return self._within_limits(call, bound)
 
@@ -121,89 +114,74 @@ class Preflight:
         return bound
 
     async def admit(self, call: ToolCalled, bound: BoundCall) -> Admitted | Refused:
-        """The part that looks at the session and asks a person: repeats and permission."""
+        """Look at the session, and ask a person where one must be asked: repeats and permission.
+
+        Raises:
+            StoreError, WriteRefused: the question could not be recorded, so nobody was asked.
+        """
         asked = args_hash(call.tool_name, call.args)
-        watched = self._repeats(call, bound, asked)
-        key = self._recorded_key(bound, asked)
-        if watched is None and not bound.needs_permission:
+        if not bound.needs_permission:
             return Admitted(bound, asked)
-        grant = self._grants.pop((asked, bound.contract.digest), None)
+        session, now = await self._recorder.session(), self._recorder.spine()["occurred_at"]
+        again = _delivered_before(session, bound, asked, now)
+        key = None if again is None else again.idempotency_key
+        watched = repeated_effect(session, bound.contract, asked, key, now) or self._renamed(session, call, bound)
+        repeats = None if watched is None else watched.operation_id
+        grant = self._grant(asked, bound, repeats)
         if grant is not None:
-            if not grant.approved:
-                return _denied(grant.decided_by)
-            return Admitted(bound, asked, grant.grant_id, watched.operation_id if watched else None, key)
-        answer = await self._ask(call, bound, asked, watched)
-        if isinstance(answer, Allowed):
-            return Admitted(bound, asked, None, watched.operation_id if watched else None, key)
-        if watched is not None and isinstance(answer, Undecided):
-            said = render(SentenceId.REPEAT_OF_UNSETTLED_EFFECT, {"tool": call.tool_name})
-            return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, said)
-        return _denied(answer.by if isinstance(answer, Denied) else "nobody")
+            return (
+                Admitted(bound, asked, grant.grant_id, repeats, again) if grant.approved else _denied(grant.decided_by)
+            )
+        match await self._asking(call, bound, asked, repeats):
+            case Allowed():
+                return Admitted(bound, asked, None, repeats, again)
+            case Denied(by=by, why=why):
+                return _denied(by, why)
+            case DeniedByPolicy(by=by, why=why):
+                return _denied(by, why) if repeats is None else _unasked_repeat(call)
+            case Undecided():
+                return _undecided() if repeats is None else _unasked_repeat(call)
 
-    def _repeats(self, call: ToolCalled, bound: BoundCall, asked: str) -> EffectWatched | None:
-        session = self._recorder.session()
-        watched = repeated_effect(session, bound.contract, asked, self._recorded_key(bound, asked))
-        if watched is None and bound.needs_permission and not bound.contract.repeat_free:
-            watched = renamed_effect(session, call.args, {tool.name for tool in self._catalog.tools()})
-        return watched
+    def _renamed(self, session: Session, call: ToolCalled, bound: BoundCall) -> EffectWatched | None:
+        return None if bound.contract.repeat_free else renamed_effect(session, call.args, self._names)
 
-    def _recorded_key(self, bound: BoundCall, asked: str) -> str | None:
-        """The key of an earlier, uncertain delivery of the same idempotent call: it is delivered with that one (F9)."""
-        if bound.contract.mode is not RecoveryMode.IDEMPOTENT:
-            return None
-        for watched in self._recorder.session().watched.values():
-            if watched.args_hash == asked and watched.mode is RecoveryMode.IDEMPOTENT:
-                return watched.idempotency_key
+    def _grant(self, asked: str, bound: BoundCall, repeats: OperationId | None) -> GrantPosted | None:
+        """A person's decision on exactly this, used once; a yes to a plain question is none to a repeat."""
+        for grant in self._grants:
+            same = (grant.args_hash, grant.contract_digest) == (asked, bound.contract.digest)
+            if same and (not grant.approved or repeats is None or grant.repeats == repeats):
+                self._grants.remove(grant)
+                return grant
         return None
 
-    async def _ask(
-        self, call: ToolCalled, bound: BoundCall, asked: str, watched: EffectWatched | None
-    ) -> PermissionAnswer:
-        reason = AskReason.POLICY if watched is None else AskReason.REPEAT_OF_UNSETTLED_EFFECT
-        request = PermissionRequest(
-            request_id=self._ids.fresh(RequestId),
-            session_id=call.session_id,
-            tool_name=call.tool_name,
-            arguments=call.args,
-            args_hash=asked,
-            contract_digest=bound.contract.digest,
-            mode=bound.contract.mode,
-            reason=reason,
-            repeats=None if watched is None else watched.operation_id,
-        )
-        by_policy = self._gate.by_policy(request)
-        if by_policy is not None:
-            return by_policy
-        await self._recorder.append(_requested(self._recorder, call, request))
-        answer = await to_thread.run_sync(partial(self._gate.decide, request, self._cancel))
-        if not isinstance(answer, Undecided):
-            decided = PermissionDecided(
-                **self._recorder.spine(),
-                request_id=request.request_id,
-                approved=isinstance(answer, Allowed),
-                decided_by=answer.by,
-            )
-            await self._recorder.append(decided)
-        return answer
+
+def _delivered_before(session: Session, bound: BoundCall, asked: str, now: Timestamp) -> EffectWatched | None:
+    """An earlier, uncertain delivery of the same idempotent call whose key is still valid (F9)."""
+    if bound.contract.mode is not RecoveryMode.IDEMPOTENT:
+        return None
+    for watched in session.watched.values():
+        valid = watched.key_valid_until is None or now <= watched.key_valid_until
+        if watched.args_hash == asked and watched.idempotency_key is not None and valid:
+            return watched
+    return None
 
 
-def _requested(recorder: RunRecorder, call: ToolCalled, request: PermissionRequest) -> PermissionRequested:
-    return PermissionRequested(
-        **recorder.spine(),
-        request_id=request.request_id,
-        call_id=call.call_id,
-        tool_name=call.tool_name,
-        args_hash=request.args_hash,
-        contract_digest=request.contract_digest,
-        reason=request.reason,
-        repeats=request.repeats,
-    )
+def _unreadable(arguments: NotStrictJson) -> Refused:
+    if arguments.code is ResponseCode.ARGS_TOO_LARGE:
+        facts = {"size": arguments.size_bytes, "limit": ARGUMENTS_BYTES_MAX}
+        return Refused(arguments.code, render(SentenceId.ARGS_TOO_LARGE, {**facts}))
+    return Refused(arguments.code, render(SentenceId.ARGS_NOT_STRICT_JSON, {"detail": arguments.detail}))
 
 
-def _not_strict(call: ToolCalled) -> Refused:
-    said = render(SentenceId.ARGS_NOT_STRICT_JSON, {"detail": "kept as the text that was sent"})
-    return Refused(ResponseCode.ARGS_NOT_STRICT_JSON, said)
+def _denied(by: str, why: str = "") -> Refused:
+    said = SentenceId.PERMISSION_DENIED_BECAUSE if why else SentenceId.PERMISSION_DENIED
+    return Refused(ResponseCode.PERMISSION_DENIED, render(said, {"by": by, "why": why}))
 
 
-def _denied(by: str) -> Refused:
-    return Refused(ResponseCode.PERMISSION_DENIED, render(SentenceId.PERMISSION_DENIED, {"by": by}))
+def _undecided() -> Refused:
+    return Refused(ResponseCode.PERMISSION_DENIED, render(SentenceId.PERMISSION_UNDECIDED))
+
+
+def _unasked_repeat(call: ToolCalled) -> Refused:
+    said = render(SentenceId.REPEAT_OF_UNSETTLED_EFFECT, {"tool": call.tool_name})
+    return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,13 +11,19 @@ from ..ports.failpoints import Failpoints
 from ..ports.ids import Ids
 from ..ports.model_step import TextDelta, ThinkingDelta
 from ..ports.supervisor import Supervisor
+from .after_dispatch import AfterDispatch
 from .agent import Agent
-from .agent_loop import STEPS_MAX, AgentLoop, Prompt, RunOutcome
+from .agent_loop import EVENTS_MAX, STEPS_MAX, AgentLoop, Prompt, RunOutcome
+from .asking import Asking
 from .async_ledger import AsyncLedger
-from .implementations import Implementations
+from .before_dispatch import BeforeDispatch
+from .implementations import FORMAT_SECONDS_MAX, Implementations
+from .late_outcome import LateOutcomes
+from .live_operations import LiveOperations
 from .model_steps import ModelSteps, RetryPolicy
-from .over import LiveOperations
+from .places import Places
 from .preflight import LoopLimits, Preflight
+from .run_ending import JOB_WAIT_SECONDS, RunEnding
 from .run_recorder import RunRecorder
 from .spines import Spines
 from .start_turn import Begun
@@ -30,11 +37,30 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Who watches a run: partial output, what happens to calls, and progress lines of tools. None of it is durable (R13)."""
+    """Who watches a run: partial output, what happens to calls, and progress of tools. None of it is durable (R13).
+
+    Watching is best effort: what a callback raises is noticed by nobody and changes nothing (R15). Progress comes from
+    any thread.
+    """
 
     partial: Callable[[TextDelta | ThinkingDelta], None] = _ignore
     note: Callable[[str, str], None] = _ignore
     progress: Callable[[str, str], None] = _ignore
+
+    def show(self, part: TextDelta | ThinkingDelta) -> None:
+        """More of an answer that is not finished."""
+        with contextlib.suppress(Exception):
+            self.partial(part)
+
+    def tell(self, tool_name: str, what: str) -> None:
+        """A call was made, or answered."""
+        with contextlib.suppress(Exception):
+            self.note(tool_name, what)
+
+    def report(self, tool_name: str, line: str) -> None:
+        """Progress of a tool."""
+        with contextlib.suppress(Exception):
+            self.progress(tool_name, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +68,19 @@ class RunLimits:
     """Bounds on one run."""
 
     steps_max: int = STEPS_MAX
+    events_max: int = EVENTS_MAX
     loops: LoopLimits = field(default_factory=LoopLimits)
     retries: RetryPolicy = field(default_factory=RetryPolicy)
+    format_seconds_max: float = FORMAT_SECONDS_MAX
+    job_wait_seconds: float = JOB_WAIT_SECONDS
 
 
 class RunAgent:
-    """Drives runs that have their first commit."""
+    """Drives runs that have their first commit.
+
+    Args:
+        places: how many implementations may run at once, shared by all runs of a runtime.
+    """
 
     def __init__(
         self,
@@ -59,6 +92,7 @@ class RunAgent:
         jobs: BackgroundWork,
         live: LiveOperations,
         limits: RunLimits = RunLimits(),
+        places: Places | None = None,
     ) -> None:
         self._ledger = ledger
         self._spines = spines
@@ -68,9 +102,10 @@ class RunAgent:
         self._jobs = jobs
         self._live = live
         self._limits = limits
+        self._places = places or Places()
 
     def recorder(self, begun: Begun) -> RunRecorder:
-        """The writing side of a run that has its first commit."""
+        """Make the writing side of a run that has its first commit."""
         return RunRecorder(self._ledger, self._spines, self._failpoints, begun.identity, begun.owned, begun.receipt)
 
     async def __call__(
@@ -79,36 +114,40 @@ class RunAgent:
         """Drive a run to its terminal event.
 
         Raises:
+            ProofUsed: the run was driven before; the provider was not called.
             StoreError, WriteRefused: the run could not be recorded any further; repair will close it.
         """
-        models = ModelSteps(agent.provider, begun.proof, recorder, screen.partial, self._limits.retries)
-        preflight = Preflight(
-            recorder, agent.catalog, agent.gate, self._ids, stopping, begun.grants, self._limits.loops
-        )
-        implementations = Implementations(stopping, on_late_end=lambda context: self._live.ended(context.operation_id))
-        tools = ToolBoundary(
-            recorder,
-            preflight,
-            implementations,
-            self._supervisor,
-            self._live,
-            stopping,
-            self._ids,
-            self._failpoints,
-            agent.workspace,
-            screen.progress,
-        )
-        prompt = Prompt(agent.system_prompt, agent.offered(), begun.history)
+        limits = self._limits
+        ending = RunEnding(recorder, self._jobs, self._supervisor, stopping, job_wait_seconds=limits.job_wait_seconds)
         loop = AgentLoop(
             recorder,
-            models,
-            tools,
-            self._jobs,
+            ModelSteps(agent.provider, begun.proof, recorder, screen.show, limits.retries),
+            self._boundary(begun, recorder, agent, screen, stopping),
+            ending,
             stopping,
             self._ids,
             self._failpoints,
-            prompt,
-            screen.note,
-            steps_max=self._limits.steps_max,
+            Prompt(agent.system_prompt, agent.offered(), begun.history),
+            screen.tell,
+            steps_max=limits.steps_max,
+            events_max=limits.events_max,
         )
         return await loop.run()
+
+    def _boundary(
+        self, begun: Begun, recorder: RunRecorder, agent: Agent, screen: Screen, stopping: Stopping
+    ) -> ToolBoundary:
+        asking = Asking(recorder, agent.gate, self._ids, stopping)
+        preflight = Preflight(recorder, agent.catalog, asking, begun.grants, self._limits.loops)
+        before = BeforeDispatch(recorder, self._supervisor, self._ids, stopping, agent.workspace)
+        after = AfterDispatch(
+            recorder,
+            Implementations(stopping, format_seconds_max=self._limits.format_seconds_max),
+            self._supervisor,
+            LateOutcomes(self._ledger.ledger, self._spines, self._live),
+            stopping,
+            self._failpoints,
+            agent.workspace,
+            screen.report,
+        )
+        return ToolBoundary(recorder, preflight, before, after, self._places, self._live, stopping)

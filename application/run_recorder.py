@@ -19,6 +19,7 @@ from ..domain.commands import (
     RefuseCall,
     StepFact,
 )
+from ..domain.errors import StoreDamaged
 from ..domain.events.event import Json, RunEvent
 from ..domain.events.outside import BackgroundStarted
 from ..domain.events.run import ContinuationStarted, RunEnded, RunStatus
@@ -58,8 +59,10 @@ class RunRecorder:
         self._ledger = ledger
         self._spines = spines
         self._failpoints = failpoints
-        self._events: dict[int, RunEvent] = {}
+        self._events: list[RunEvent] = []
+        self._ahead: dict[int, RunEvent] = {}
         self._stored_calls: dict[str, bytes] = {}
+        self._ended = False
         self._remember(begun)
         self._first_step_of_continuation = isinstance(self.events[0], ContinuationStarted)
 
@@ -70,28 +73,40 @@ class RunRecorder:
 
     @property
     def events(self) -> Sequence[RunEvent]:
-        """The facts of this run that are durable, in order."""
-        return [self._events[sequence] for sequence in sorted(self._events)]
+        """The facts of this run that are durable, in order and without a gap.
+
+        Answers of commands that were under way at once may come in another order: what is ahead of a gap waits for it.
+        """
+        return self._events
+
+    @property
+    def ended(self) -> bool:
+        """True once this recorder wrote the terminal event."""
+        return self._ended
 
     def stored_arguments(self, call_id: str) -> dict[str, Json]:
-        """A call's arguments decoded from its stored bytes, so that what was hashed is what is used. SPEC section 6."""
+        """A call's arguments decoded from its stored bytes, so that what was hashed is what is used. SPEC section 6.
+
+        Raises:
+            StoreDamaged: they are not there.
+        """
         fields = decode_canonical(self._stored_calls[call_id])
-        assert isinstance(fields, dict)
-        args = fields["args"]
-        assert isinstance(args, dict)
+        args = fields.get("args") if isinstance(fields, dict) else None
+        if not isinstance(args, dict):
+            raise StoreDamaged(f"call {call_id} of run {self.run_id} was stored without arguments")
         return args
 
     def spine(self) -> RunSpine:
         """Identity, a fresh event id and the present time, for a new fact."""
         return self._spines.run(self.identity)
 
-    def session(self) -> Session:
+    async def session(self) -> Session:
         """The session's state as the ledger knows it."""
-        return self._ledger.ledger.session(self.identity.session_id)
+        return await self._ledger.session(self.identity.session_id)
 
-    def run(self) -> Run:
+    async def run(self) -> Run:
         """The run's state as the ledger knows it."""
-        return self._ledger.ledger.run(self.identity.run_id)
+        return await self._ledger.run(self.identity.run_id)
 
     async def append(self, *facts: OrdinaryFact) -> Receipt:
         """Write ordinary facts."""
@@ -153,8 +168,13 @@ class RunRecorder:
     def _remember(self, receipt: Receipt) -> None:
         for sealed in receipt.events:
             if isinstance(sealed.event, RunEvent) and sealed.event.run_id == self.run_id:
-                self._events[sealed.sequence] = sealed.event
+                if sealed.sequence > len(self._events):
+                    self._ahead[sealed.sequence] = sealed.event
                 if isinstance(sealed.event, ToolCalled):
                     self._stored_calls[sealed.event.call_id] = sealed.state
                 elif isinstance(sealed.event, ToolResponded):
                     self._stored_calls.pop(sealed.event.call_id, None)
+                elif isinstance(sealed.event, RunEnded):
+                    self._ended = True
+        while (following := self._ahead.pop(len(self._events) + 1, None)) is not None:
+            self._events.append(following)

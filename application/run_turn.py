@@ -1,11 +1,10 @@
-"""The use case of a new turn: own the session, repair what a dead owner left, open the run, drive it. SPEC sections 11 and 12."""
+"""The use case of a new turn: own the session, repair what a dead owner left, open the run, drive it. SPEC 11, 12."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from anyio import to_thread
+from functools import partial
 
 from ..domain.errors import SafepointError, StoreError
 from ..domain.identifiers import RunId, SessionId
@@ -13,10 +12,11 @@ from .agent import Agent
 from .agent_loop import RunOutcome
 from .drive_run import DriveRun
 from .live_runs import LiveRun
-from .ownership import SessionOwnership
+from .ownership import Owned, SessionOwnership
 from .repair_session import Repaired, RepairKind, RepairSession
 from .run_agent import Screen
 from .start_turn import StartTurn
+from .supervised_calls import in_thread
 
 
 class SessionQuarantined(SafepointError):
@@ -73,9 +73,9 @@ class RunTurn:
             SessionQuarantined: its head run is damaged.
             HistoryUnusable, StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
-        owned = await to_thread.run_sync(self._ownership.own, session_id)
+        owned = await in_thread(partial(self._ownership.own, session_id))
         try:
-            repaired = await to_thread.run_sync(self._repair, owned)
+            repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
             begun = await self._start(owned, agent, text, leave_out=leave_out)
@@ -83,7 +83,13 @@ class RunTurn:
             self._ownership.keep(owned)  # whether the run was opened is not known
             raise
         except BaseException:
-            self._ownership.release(owned)
+            await in_thread(partial(self._release, owned))
             raise
         outcome = await self._drive(begun, agent, screen, started)
         return TurnResult(session_id, begun.identity.run_id, outcome, repaired)
+
+    def _release(self, owned: Owned) -> None:
+        try:
+            self._ownership.release(owned)
+        except StoreError:
+            self._ownership.keep(owned)  # what went wrong before is what the caller must hear

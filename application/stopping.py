@@ -1,4 +1,4 @@
-"""How a run is told to stop, and by whom: a cancel signal for tools, and the bound that live work is given. SPEC section 7."""
+"""How a run is told to stop, and by whom: a signal for tools, and the bound that live work is given. SPEC section 7."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from collections.abc import Callable
 
 import anyio
 
+BOUND_SECONDS = 10.0
+NOBODY_NAMED = "the host"
+
 
 class Stopping:
     """Set once by a person or the host; watched by the loop and by live calls. `is_set` may be asked from any thread.
 
     Args:
         bound_seconds: how long live tools are waited for, 0 or more.
+
+    Attributes:
+        by: who asked first.
     """
 
-    def __init__(self, *, bound_seconds: float = 10.0) -> None:
+    def __init__(self, *, bound_seconds: float = BOUND_SECONDS) -> None:
         self.bound_seconds = bound_seconds
-        self.by: str | None = None
+        self.by = NOBODY_NAMED
+        self._asked = False
         self._set = threading.Event()
         self._scopes: dict[anyio.CancelScope, Callable[[], float]] = {}
 
@@ -25,31 +32,39 @@ class Stopping:
         """True once the run should stop."""
         return self._set.is_set()
 
-    def request(self, by: str) -> bool:
-        """Ask the run to stop; called on its event loop. False when it was asked before."""
-        if self._set.is_set():
+    def ask(self, by: str) -> bool:
+        """Be the one who stops the run; called on its event loop. False when somebody was before.
+
+        Whoever was first records it and then calls `request`.
+        """
+        if self._asked:
             return False
+        self._asked = True
         self.by = by
+        return True
+
+    def request(self) -> None:
+        """Tell the loop and live work to stop; called on their event loop. Idempotent."""
+        if self._set.is_set():
+            return
         self._set.set()
         for scope, deadline in self._scopes.items():
             scope.deadline = min(scope.deadline, deadline())
-        return True
 
-    def at_once(self) -> anyio.CancelScope:
-        """A scope that is cancelled as soon as the run should stop: for waiting on a model."""
-        return self._watched(anyio.current_time)
+    def at_once(self, timeout_seconds: float | None = None) -> anyio.CancelScope:
+        """Make a scope that is cancelled as soon as the run should stop, or after a time-out: for waiting."""
+        return self._watched(anyio.current_time, timeout_seconds)
 
-    def after_bound(self, timeout_seconds: float | None) -> anyio.CancelScope:
-        """A scope that is cancelled when the bound for live work has passed, or its own time-out."""
-        scope = self._watched(lambda: anyio.current_time() + self.bound_seconds)
-        if timeout_seconds is not None:
-            scope.deadline = min(scope.deadline, anyio.current_time() + timeout_seconds)
-        return scope
+    def after_bound(self, timeout_seconds: float | None = None) -> anyio.CancelScope:
+        """Make a scope that is cancelled when the bound for live work has passed, or after a time-out: for work."""
+        return self._watched(lambda: anyio.current_time() + self.bound_seconds, timeout_seconds)
 
-    def _watched(self, deadline: Callable[[], float]) -> anyio.CancelScope:
+    def _watched(self, deadline: Callable[[], float], timeout_seconds: float | None) -> anyio.CancelScope:
         scope = anyio.CancelScope()
+        if timeout_seconds is not None:
+            scope.deadline = anyio.current_time() + timeout_seconds
         if self.is_set():
-            scope.deadline = deadline()
+            scope.deadline = min(scope.deadline, deadline())
         self._scopes[scope] = deadline
         return scope
 

@@ -42,6 +42,11 @@ def after(at: Timestamp, seconds: int) -> Timestamp:
     return f"{later:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
+def seconds_between(earlier: Timestamp, later: Timestamp) -> int:
+    """Whole seconds from one time to another, rounded down; negative where the second is before the first."""
+    return int((datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) // timedelta(seconds=1))
+
+
 class Value(BaseModel):
     """A frozen part of an event that has no identity of its own."""
 

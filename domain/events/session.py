@@ -49,6 +49,7 @@ class ClearedBy(StrEnum):
     SETTLED = "settled"
     ATTESTED = "attested"
     APPROVED_REPEAT = "approved_repeat"
+    DELIVERED_AGAIN = "delivered_again"
     TURN_ENDED = "turn_ended"
 
 

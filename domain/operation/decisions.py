@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..commands import CommitAttestation, CommitOutcome, CommitRecovery, PrepareTool, StartRedelivery
 from ..decision import Decision, Refusal, misfit
-from ..events.event import Event, SessionEvent
+from ..events.event import Event, SessionEvent, after
 from ..events.session import ClearedBy, NoticePosted
 from ..events.tool import RecoveryMode, ToolDispatched
 from ..identifiers import OperationId
@@ -15,7 +15,7 @@ from ..run.state import Run
 from ..session.decisions import unsayable
 from ..session.state import Session
 from . import watch_list
-from .repeat_guard import repeated_effects
+from .repeat_guard import delivered_again, repeated_effects
 from .state import Operation, Phase, operation_by_id, operation_of_call
 
 
@@ -40,7 +40,15 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
     repeated = _repeated(session, run, dispatch)
     if isinstance(repeated, Refusal):
         return repeated
-    return (dispatch, *watch_list.cleared(dispatch, repeated, ClearedBy.APPROVED_REPEAT))
+    again = _delivered_again(session, dispatch)
+    if isinstance(again, Refusal):
+        return again
+    by_key = ClearedBy.DELIVERED_AGAIN
+    return (
+        dispatch,
+        *watch_list.cleared(dispatch, repeated, ClearedBy.APPROVED_REPEAT),
+        *watch_list.cleared(dispatch, [one for one in again if one not in repeated], by_key, len(repeated)),
+    )
 
 
 def _unpermitted(session: Session, run: Run, dispatch: ToolDispatched) -> Refusal | None:
@@ -78,6 +86,17 @@ def _repeated(session: Session, run: Run, dispatch: ToolDispatched) -> tuple[Ope
     if named not in (*allowed, None if grant is None else grant.repeats):
         return misfit(f"nobody was asked whether it may repeat operation {named}")
     return tuple(dict.fromkeys((named, *equal)))
+
+
+def _delivered_again(session: Session, dispatch: ToolDispatched) -> tuple[OperationId, ...] | Refusal:
+    """The watched effects of which this is one more delivery: its own outcome is theirs. Their key gets no younger."""
+    contract, at = dispatch.contract, dispatch.occurred_at
+    again = tuple(delivered_again(session, contract, dispatch.args_hash, dispatch.idempotency_key, at))
+    until = None if contract.key_valid_seconds is None else after(at, contract.key_valid_seconds)
+    for one in again:
+        if one.key_valid_until is not None and (until is None or until > one.key_valid_until):
+            return misfit(f"the key of operation {one.operation_id} is valid until {one.key_valid_until} and no longer")
+    return tuple(one.operation_id for one in again)
 
 
 def commit_outcome(run: Run, command: CommitOutcome) -> Decision:

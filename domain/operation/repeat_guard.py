@@ -47,6 +47,20 @@ def repeated_effect(
     return next(repeated_effects(session, contract, args_hash, idempotency_key, at), None)
 
 
+def delivered_again(
+    session: Session, contract: RecordedContract, args_hash: str, idempotency_key: str | None, at: Timestamp
+) -> Iterator[EffectWatched]:
+    """The watched effects that an `idempotent` call delivers once more, with their key while that is valid.
+
+    Arguments as for `repeated_effects`. Whoever keeps the keys takes both for one, so only the later outcome counts.
+    """
+    if contract.mode is not RecoveryMode.IDEMPOTENT:
+        return
+    for watched in session.watched.values():
+        if watched.args_hash == args_hash and _same_delivery(watched, idempotency_key, at):
+            yield watched
+
+
 def _same_delivery(watched: EffectWatched, idempotency_key: str | None, at: Timestamp) -> bool:
     """Whether whoever keeps the keys would take both for one: past the key's validity it would act again."""
     if idempotency_key is None or watched.idempotency_key != idempotency_key:

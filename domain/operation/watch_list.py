@@ -76,8 +76,10 @@ def of_ended_turn(session: Session, seed: Event) -> tuple[EffectCleared, ...]:
     return cleared(seed, of_the_turn, ClearedBy.TURN_ENDED)
 
 
-def cleared(seed: Event, operation_ids: Iterable[OperationId], by: ClearedBy) -> tuple[EffectCleared, ...]:
-    """The facts that these effects are watched no more."""
+def cleared(
+    seed: Event, operation_ids: Iterable[OperationId], by: ClearedBy, first: int = 0
+) -> tuple[EffectCleared, ...]:
+    """The facts that these effects are watched no more; `first` is how many such facts the seed has already."""
     return tuple(
         EffectCleared(
             event_id=derived_id(seed, Derived.EFFECT_CLEARED, position),
@@ -86,7 +88,7 @@ def cleared(seed: Event, operation_ids: Iterable[OperationId], by: ClearedBy) ->
             operation_id=operation_id,
             by=by,
         )
-        for position, operation_id in enumerate(operation_ids)
+        for position, operation_id in enumerate(operation_ids, first)
     )
 
 

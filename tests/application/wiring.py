@@ -1,0 +1,331 @@
+"""A whole runtime over adapters in memory, in a line: processes that share a store, agents with planned models.
+
+process = Process()
+result = go(lambda: process.turn("hello", PlannedModel([says("done")])))
+assert process.topics(result.run_id)[-1] == "run.ended.v1"
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+
+from safepoint.adapters.memory.background_work import MemoryJobs
+from safepoint.adapters.memory.event_store import MemoryStore
+from safepoint.adapters.memory.failpoints import RecordingFailpoints
+from safepoint.adapters.memory.handover import MemoryHandover
+from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
+from safepoint.adapters.memory.lifecycle_sink import CollectingSink
+from safepoint.adapters.memory.model_provider import Planned, PlannedModel
+from safepoint.adapters.memory.supervisor import MemorySupervisor, Program
+from safepoint.adapters.memory.tables import Failure
+from safepoint.adapters.permission.allow_list import AllowListGate
+from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.system.clock import SystemClock
+from safepoint.adapters.system.ids import Uuid7Ids
+from safepoint.adapters.tools.catalog import FunctionCatalog
+from safepoint.application.agent import Agent
+from safepoint.application.async_ledger import AsyncLedger
+from safepoint.application.cancel_run import CancelRun
+from safepoint.application.drive_run import DriveRun
+from safepoint.application.ledger import Ledger
+from safepoint.application.lineage import read_segment
+from safepoint.application.live_operations import LiveOperations
+from safepoint.application.live_runs import LiveRun, LiveRuns
+from safepoint.application.over import OverJudge
+from safepoint.application.ownership import SessionOwnership
+from safepoint.application.places import Places
+from safepoint.application.repair_session import RepairSession
+from safepoint.application.run_agent import RunAgent, RunLimits, Screen
+from safepoint.application.run_turn import RunTurn, TurnResult
+from safepoint.application.spines import Spines
+from safepoint.application.start_turn import StartTurn
+from safepoint.domain.events.event import Event, RunEvent, SessionEvent
+from safepoint.domain.events.run import RunEnded
+from safepoint.domain.events.session import RunAdmitted
+from safepoint.domain.events.tool import ToolDispatched, ToolResponded
+from safepoint.domain.identifiers import OperationId, RunId, SessionId, run_stream, session_stream
+from safepoint.domain.planning.facts import SegmentFacts
+from safepoint.domain.recovery.verdict import Resolution, Verdict
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.ports.clock import Clock
+from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore, Fenced
+from safepoint.ports.handover import Handover
+from safepoint.ports.model_provider import ModelProvider
+from safepoint.ports.permission_gate import PermissionGate
+from safepoint.ports.tool_catalog import ToolCatalog
+
+SESSION = SessionId("s1")
+DEADLOCK_SECONDS = 60.0
+
+ResultT = TypeVar("ResultT")
+EventT = TypeVar("EventT", bound=Event)
+
+ALLOW_ALL = AllowListGate([], DenyGate(), allow_all=True)
+
+
+def go(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
+    """Run on an event loop of its own; what does not end at all fails."""
+
+    async def main() -> ResultT:
+        with anyio.fail_after(DEADLOCK_SECONDS):
+            result = await work()
+        return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)
+
+    return anyio.run(main)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something has come about on another thread or task."""
+    while not condition():  # noqa: ASYNC110 (what is waited for knows no event)
+        await anyio.sleep(0.002)
+
+
+class FaultyEvents(EventStore):
+    """The streams of a store, which fail where a test says.
+
+    Attributes:
+        commits: every commit that was asked for, in order.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.commits: list[Commit] = []
+        self._store = store
+        self._failing: list[tuple[str, Failure | None]] = []
+        self._lock = threading.Lock()
+
+    def fail_at(self, topic: str, failure: Failure | None) -> None:
+        """Let the next commit that holds such an event meet a failure; None for an owner that took over."""
+        with self._lock:
+            self._failing.append((topic, failure))
+
+    def append(self, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+        """See `EventStore`."""
+        with self._lock:
+            self.commits.extend(commits)
+            for commit in commits:
+                for rule in [rule for rule in self._failing if rule[0] in {e.event.topic for e in commit.events}]:
+                    self._failing.remove(rule)
+                    if rule[1] is None:
+                        return [Fenced(one.guard.session_id, one.guard.epoch + 1) for one in commits]
+                    self._store.fail_next(rule[1])
+            return self._store.events.append(commits)
+
+    def snapshot(self) -> AbstractContextManager[EventReader]:
+        """See `EventStore`."""
+        return self._store.events.snapshot()
+
+    def close(self) -> None:
+        """See `EventStore`."""
+        self._store.events.close()
+
+
+@dataclass
+class World:
+    """What processes share: a store, a host, sockets, and the locks of supervised operations."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    host: MemoryHost = field(default_factory=MemoryHost)
+    handover: MemoryHandover = field(default_factory=MemoryHandover)
+    supervisor: MemorySupervisor = field(default_factory=MemorySupervisor)
+    jobs: MemoryJobs = field(default_factory=MemoryJobs)
+    ids: Uuid7Ids = field(default_factory=Uuid7Ids)
+
+
+class Process:
+    """One process with every use case that runs agents.
+
+    Args:
+        world: shared with other processes; a new one by default.
+        programs: what supervised commands run, by first word.
+        cancel_bound_seconds: how long live tools are waited for after a stop.
+    """
+
+    def __init__(
+        self,
+        world: World | None = None,
+        *,
+        limits: RunLimits | None = None,
+        clock: Clock | None = None,
+        programs: Mapping[str, Program] | None = None,
+        at_failpoint: Callable[[str], None] = lambda point: None,
+        cancel_bound_seconds: float = 5.0,
+        places: Places | None = None,
+    ) -> None:
+        self.world = world or World()
+        self.events_store = FaultyEvents(self.world.store)
+        self.failpoints = RecordingFailpoints(at_failpoint)
+        self.incarnations = MemoryIncarnations(self.world.host)
+        self.supervisor = MemorySupervisor(programs, shared=self.world.supervisor)
+        self.sink = CollectingSink()
+        self.live = LiveOperations()
+        self.live_runs = LiveRuns()
+        self.spines = Spines(clock or SystemClock(), self.world.ids)
+        self.ledger = Ledger(self.events_store, self.world.store.owners)
+        self.async_ledger = AsyncLedger(self.ledger)
+        self.ownership = SessionOwnership(self.world.store.owners, self.incarnations, self.ledger.forget)
+        self.over = OverJudge(self.ownership, self.supervisor, self.live)
+        self.repair = RepairSession(self.ledger, self.spines, self.sink)
+        self.start = StartTurn(self.events_store, self.async_ledger, self.spines)
+        run_agent = RunAgent(
+            self.async_ledger,
+            self.spines,
+            self.world.ids,
+            self.failpoints,
+            self.supervisor,
+            self.world.jobs,
+            self.live,
+            limits or RunLimits(),
+            places,
+        )
+        self.drive = DriveRun(
+            run_agent, self.ownership, self.live_runs, self.live, self.sink, cancel_bound_seconds=cancel_bound_seconds
+        )
+        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive)
+        self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.handover, self.spines)
+
+    @property
+    def handover(self) -> Handover:
+        """The way to other processes."""
+        return self.world.handover
+
+    def listen(self) -> None:
+        """Answer what other processes hand over."""
+        self.handover.serve(self.ownership.incarnation, self.cancel.answer)
+
+    def die(self) -> None:
+        """Be killed, as others see it; what runs on in this test runs on in a ghost."""
+        self.incarnations.die()
+
+    async def turn(
+        self,
+        text: str,
+        model: ModelProvider | Sequence[Planned],
+        tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
+        *,
+        gate: PermissionGate = ALLOW_ALL,
+        session_id: SessionId = SESSION,
+        screen: Screen | None = None,
+        started: Callable[[LiveRun], None] = lambda live: None,
+    ) -> TurnResult:
+        """Run one user message to its end."""
+        agent = agent_of(model, tools, gate)
+        return await self.run_turn(session_id, text, agent, screen or Screen(), started)
+
+    def session_events(self, session_id: SessionId = SESSION) -> list[Event]:
+        """The facts of a session, verified."""
+        return self._read(session_stream(session_id))
+
+    def events(self, run_id: RunId) -> list[Event]:
+        """The facts of a run, verified."""
+        return self._read(run_stream(run_id))
+
+    def _read(self, stream: str) -> list[Event]:
+        events: list[Event] = []
+        previous = FIRST_PREVIOUS_DIGEST
+        with self.events_store.snapshot() as reader:
+            while rows := reader.read(stream, after=len(events)):
+                for row in rows:
+                    sealed = unseal(row, len(events) + 1, previous)
+                    previous = sealed.digest
+                    events.append(sealed.event)
+        return events
+
+    def stored_bytes(self, run_id: RunId) -> list[bytes]:
+        """The facts of a run as they are kept."""
+        rows: list[bytes] = []
+        with self.events_store.snapshot() as reader:
+            while page := reader.read(run_stream(run_id), after=len(rows)):
+                rows.extend(row.state for row in page)
+        return rows
+
+    def topics(self, run_id: RunId) -> list[str]:
+        """The kinds of a run's facts, without versions."""
+        return [event.topic.removesuffix(".v1") for event in self.events(run_id)]
+
+    def of(self, run_id: RunId, kind: type[EventT]) -> list[EventT]:
+        """The facts of one kind."""
+        return [event for event in self.events(run_id) if isinstance(event, kind)]
+
+    def head(self, session_id: SessionId = SESSION) -> RunId:
+        """The newest run of a session."""
+        return [event for event in self.session_events(session_id) if isinstance(event, RunAdmitted)][-1].run_id
+
+    def segment(self, run_id: RunId) -> SegmentFacts:
+        """The facts of a run as the planner reads them."""
+        with self.events_store.snapshot() as reader:
+            segment = read_segment(reader, run_id)
+        assert segment is not None
+        return segment
+
+    def resolution(self, run_id: RunId) -> Resolution:
+        """What the resolver says of a run."""
+        return self.segment(run_id).resolution
+
+    def verdicts(self, run_id: RunId) -> list[Verdict]:
+        """What the resolver says of each call of a run."""
+        return list(self.resolution(run_id).verdicts)
+
+    def responses(self, run_id: RunId) -> list[ToolResponded]:
+        """The answers of a run, in the order in which they were written."""
+        return self.of(run_id, ToolResponded)
+
+    def response(self, run_id: RunId, tool_name: str) -> ToolResponded:
+        """The only answer of a tool."""
+        (only,) = [one for one in self.responses(run_id) if one.tool_name == tool_name]
+        return only
+
+    def dispatches(self, run_id: RunId) -> list[ToolDispatched]:
+        """The dispatches of a run."""
+        return self.of(run_id, ToolDispatched)
+
+    def owner(self, session_id: SessionId = SESSION) -> object:
+        """Who owns a session, None when nobody does."""
+        row = self.world.store.owners.owner(session_id)
+        return None if row is None else row.incarnation_id
+
+    def projections_agree(self) -> bool:
+        """Whether the rows that were written are those that a rebuild makes."""
+        return not list(self.world.store.projections.differences())
+
+    def not_over(self, run_id: RunId) -> tuple[OperationId, ...]:
+        """The operations of a run that may still be running."""
+        segment = self.segment(run_id)
+        return tuple(state.operation_id for state in self.over.not_over(segment.events, segment.resolution))
+
+
+def agent_of(
+    model: ModelProvider | Sequence[Planned],
+    tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
+    gate: PermissionGate = ALLOW_ALL,
+) -> Agent:
+    """An agent in a folder that no tool touches."""
+    provider = PlannedModel(list(model)) if isinstance(model, Sequence) else model
+    catalog = FunctionCatalog(tools) if isinstance(tools, Iterable) else tools
+    return Agent(provider, catalog, gate, "Be careful.", Path("/nowhere"), "workspace:v1:test")
+
+
+def check_sound(process: Process, run_id: RunId) -> None:
+    """What holds of every run that has ended: one terminal event, a sound ledger, projections that agree."""
+    events = process.events(run_id)
+    assert [event.topic for event in events].count(RunEnded.topic) == 1, process.topics(run_id)
+    resolution = process.resolution(run_id)
+    assert not resolution.issues
+    assert not resolution.has_corruption
+    assert process.projections_agree()
+
+
+def run_events(events: Iterable[Event]) -> Iterator[RunEvent]:
+    """Those of a run."""
+    return (event for event in events if isinstance(event, RunEvent))
+
+
+def session_events(events: Iterable[Event]) -> Iterator[SessionEvent]:
+    """Those of a session."""
+    return (event for event in events if isinstance(event, SessionEvent))
