@@ -32,6 +32,12 @@ class StoreMissing(StoreUnavailable):
     """There is no store at the place that was named."""
 
 
+class StoreUnusable(StoreUnavailable):
+    """What stands at the place that was named is no store and cannot become one: a folder, or the database of another
+    program. It was left as it is.
+    """
+
+
 class StoreFull(StoreError):
     """No room to write; nothing was written."""
 

@@ -5,8 +5,8 @@ section 7.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from eventsourcing.persistence import StoredEvent
 
@@ -49,7 +49,16 @@ class SqliteEventStore(EventStore):
             return ()
         if self._writer is None:
             raise StoreUnavailable("the store was opened for reading")
-        with Transaction(self._writer) as transaction:
+        try:
+            return self._append_together(self._writer, commits)
+        except _DamagedCommit as found:
+            if len(commits) == 1:
+                return (Damaged(f"what the commit touches is damaged: {found.__cause__}"),)
+        # SQLite commits nothing in a transaction that has met damage: its neighbours each get one of their own.
+        return [answer for commit in commits for answer in self.append([commit])]
+
+    def _append_together(self, writer: Writer, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+        with Transaction(writer) as transaction:
             if len(commits) == 1:
                 answers = [_keep_alone(transaction, commits[0])]
             else:
@@ -75,51 +84,57 @@ class SqliteEventStore(EventStore):
             self._writer.close()
 
 
+class _DamagedCommit(Exception):
+    """A commit touches pages that are not what they should be; the cause says which."""
+
+
 def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
     """Insert the only commit of a call; the transaction itself is its savepoint."""
-    try:
+    with _damage_told():
         refusal = _try(transaction, commit)
-    except sqlite3.DatabaseError as error:
-        refusal = _refused(error)
-    if refusal is None:
-        return Stored()
-    transaction.undo()
-    return why_not(transaction.raw, commit) or refusal
+        if refusal is None:
+            return Stored()
+        transaction.undo()
+        return why_not(transaction.raw, commit) or refusal
 
 
 def _keep_or_roll_back(transaction: Transaction, commit: Commit) -> CommitAnswer:
-    transaction.cursor.execute("SAVEPOINT one")
-    try:
+    with _damage_told():
+        transaction.cursor.execute("SAVEPOINT one")
         refusal = _try(transaction, commit)
-    except sqlite3.DatabaseError as error:
-        refusal = _refused(error)
-    if refusal is None:
+        if refusal is not None:
+            transaction.cursor.execute("ROLLBACK TO one")
         transaction.cursor.execute("RELEASE one")
-        return Stored()
-    transaction.cursor.execute("ROLLBACK TO one")
-    transaction.cursor.execute("RELEASE one")
-    return why_not(transaction.raw, commit) or refusal
+        return Stored() if refusal is None else why_not(transaction.raw, commit) or refusal
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            raise _DamagedCommit from error
+        raise
 
 
 def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
-    """Insert a commit, or say what stands against it before SQLite is asked."""
+    """Insert a commit, or say what stands against it; part of it may be inserted then."""
     if not owns(transaction.raw, commit.guard):
         return Fenced(commit.guard.session_id, commit.guard.epoch)
     stream = transaction.links.broken(transaction.raw, commit)
     if stream is not None:
         return VersionConflict(stream)
     events = [StoredEvent(sealed.stream, sealed.sequence, sealed.event.topic, sealed.state) for sealed in commit.events]
-    transaction.recorder._insert_events(transaction.cursor, events)  # noqa: SLF001 - pinned; inside our own transaction
-    for row in commit.rows:
-        transaction.cursor.execute(*upsert(row))
+    try:
+        transaction.recorder._insert_events(transaction.cursor, events)  # noqa: SLF001 - pinned; our own transaction
+        for row in commit.rows:
+            transaction.cursor.execute(*upsert(row))
+    except sqlite3.IntegrityError as error:
+        return ConstraintBroken(str(error))
+    except sqlite3.OperationalError as error:
+        if "malformed JSON" not in str(error):
+            raise
+        return ConstraintBroken(str(error))
     transaction.links.add(commit)
     return None
-
-
-def _refused(error: sqlite3.DatabaseError) -> CommitAnswer:
-    """The answer to one commit that SQLite refused, or the error itself when it concerns the whole store."""
-    if isinstance(error, sqlite3.IntegrityError) or "malformed JSON" in str(error):
-        return ConstraintBroken(str(error))
-    if is_damage(error):
-        return Damaged(f"what the commit touches is damaged: {error}")
-    raise error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...domain.errors import StoreUnavailable, StoreVersionNewer
+from ...domain.errors import StoreUnusable, StoreVersionNewer
 from . import schema
 from .connection import close_quietly, connect
 from .place import Place
@@ -18,7 +18,7 @@ def require_not_foreign(place: Place, *, has_anchor: bool) -> None:
     """Refuse what another program, or a newer version, made.
 
     Raises:
-        StoreUnavailable: it is no Safepoint store, and has no anchor that says that it was one.
+        StoreUnusable: it is no Safepoint store, and has no anchor that says that it was one.
         StoreVersionNewer: a newer version wrote it.
     """
     try:
@@ -44,5 +44,5 @@ def _header(place: Place) -> tuple[int, int]:
     return int(application_id), int(version)
 
 
-def _foreign(place: Place) -> StoreUnavailable:
-    return StoreUnavailable(f"{place.database} is no Safepoint store: another program made it; it was left as it is")
+def _foreign(place: Place) -> StoreUnusable:
+    return StoreUnusable(f"{place.database} is no Safepoint store: another program made it; it was left as it is")

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from ...domain.errors import StoreUnavailable
+from ...domain.errors import StoreUnavailable, StoreUnusable
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -33,7 +33,7 @@ class Place:
     """The files of one store, by their real path.
 
     Raises:
-        StoreUnavailable: the path is a folder or another thing that cannot be a database, or its folder is missing.
+        StoreUnusable: the path is a folder or another thing that cannot be a database, or its folder is missing.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,13 +46,13 @@ class Place:
             mode = self.database.stat().st_mode
         except FileNotFoundError:
             if not self.database.parent.is_dir():
-                raise StoreUnavailable(f"cannot keep a store at {self.database}: its folder does not exist") from None
+                raise StoreUnusable(f"cannot keep a store at {self.database}: its folder does not exist") from None
         except OSError as error:
             raise StoreUnavailable(f"cannot look at {self.database}: {error}") from error
         else:
             if not stat.S_ISREG(mode):
                 kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-                raise StoreUnavailable(f"cannot use {self.database} as a store: it is {kind}")
+                raise StoreUnusable(f"cannot use {self.database} as a store: it is {kind}")
 
     def identity(self) -> FileIdentity | None:
         """Which file is there now, or None when there is none.

@@ -1,0 +1,206 @@
+"""Projections are rebuilt, never believed. SPEC section 7 and F12."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
+from safepoint.domain.errors import StoreDamaged
+from safepoint.domain.events.run import RunStatus
+from safepoint.domain.projections import TABLES
+from safepoint.ports import views as rows
+from safepoint.ports.contract_kit.recorded_runs import RecordedSession
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("runs", rows.RunRow),
+        ("operations", rows.OperationRow),
+        ("permissions", rows.PermissionRow),
+        ("continuations", rows.ContinuationRow),
+    ],
+)
+def test_a_row_has_the_columns_of_its_projection(table: str, row: type[tuple[object, ...]]) -> None:
+    assert list(row._fields) == list(TABLES[table].columns)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def many(recorded: RecordedSession, store: SqliteStore) -> RecordedSession:
+    recorded.keep(store.events, recorded.called("x"), recorded.dispatched("x"), recorded.asked("y"))
+    recorded.keep(store.events, recorded.ended())
+    recorded.keep(store.events, *recorded.opened("b"), recorded.ended("b", RunStatus.COMPLETED))
+    return recorded
+
+
+def test_a_tampered_projection_is_named_and_mended(
+    many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
+) -> None:
+    raw.execute("UPDATE runs SET status = 'completed' WHERE run_id = 'run-one-a'")
+    raw.execute("DELETE FROM operations")
+    raw.execute("INSERT INTO turns (turn_id, run_id) VALUES ('ghost', 'ghost')")
+    found = {(one.table, one.key): one for one in store.projections.differences()}
+    assert set(found) == {
+        ("runs", ("run-one-a",)),
+        ("operations", ("operation-one-a-x",)),
+        ("turns", ("ghost", "ghost")),
+    }
+    tampered = found["runs", ("run-one-a",)]
+    assert tampered.found is not None
+    assert tampered.expected is not None
+    assert (tampered.found["status"], tampered.expected["status"]) == ("completed", "failed")
+    assert found["operations", ("operation-one-a-x",)].found is None
+    assert found["turns", ("ghost", "ghost")].expected is None
+    store.projections.rebuild()
+    assert list(store.projections.differences()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE operations",
+        "DROP INDEX sessions_newest",
+        "ALTER TABLE runs DROP COLUMN model",
+        "ALTER TABLE turns ADD COLUMN x",
+    ],
+)
+def test_projections_of_another_shape_are_made_again_when_the_store_is_opened(
+    path: Path, many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection, change: str
+) -> None:
+    before = (store.views.sessions(), store.views.runs(many.session_id), store.views.unsettled())
+    store.close()
+    raw.execute(change)
+    raw.close()
+    again = open_store(path)
+    assert (again.views.sessions(), again.views.runs(many.session_id), again.views.unsettled()) == before
+    assert list(again.projections.differences()) == []
+    again.close()
+
+
+def test_a_reader_says_that_the_views_are_to_be_rebuilt(
+    path: Path, many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
+) -> None:
+    store.close()
+    raw.execute("DROP TABLE operations")
+    raw.close()
+    reader = open_reader(path)
+    with pytest.raises(StoreDamaged, match="rebuild"):
+        reader.views.sessions()
+    with reader.events.snapshot() as view:
+        assert view.read(f"run:{many.run_id()}")
+    reader.close()
+
+
+def damage(raw: sqlite3.Connection, where: str, state: bytes) -> None:
+    """Change stored bytes as a bad disk would: the rules of the store are taken out for the moment."""
+    (rule,) = raw.execute("SELECT sql FROM sqlite_master WHERE name = 'stored_events_update'").fetchone()
+    raw.execute("DROP TRIGGER stored_events_update")
+    raw.execute(f"UPDATE stored_events SET state = ? WHERE {where}", (state,))
+    raw.execute(rule)
+
+
+@pytest.mark.parametrize("state", [b"", b"\x00" * 100, b"{}", b'{"type":"session.opened.v1"}', b"[1]", b"\xff\xfe"])
+def test_a_session_whose_events_cannot_be_read_is_still_listed(
+    many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection, state: bytes
+) -> None:
+    """Field report r3-069: three sessions, one of them unreadable, are three rows."""
+    for name in ("two", "three"):
+        other = RecordedSession(name)
+        other.own(store.owners)
+        other.keep(store.events, *other.opened())
+    damage(raw, "originator_id IN ('session:session-two', 'run:run-two-a')", state)
+    rebuilt = store.projections.rebuild()
+    assert rebuilt.unreadable == 4
+    assert {row.session_id for row in store.views.sessions()} == {"session-one", "session-two", "session-three"}
+    bare = store.views.session(RecordedSession("two").session_id)
+    assert bare is not None
+    assert (bare.opened_at, bare.head_run_id) == (None, None)
+    assert store.views.run(RecordedSession("two").run_id()) is not None
+    assert len(store.views.runs(many.session_id)) == 2
+    assert list(store.projections.differences()) == []
+
+
+def test_readers_see_whole_views_while_they_are_rebuilt(path: Path, many: RecordedSession, store: SqliteStore) -> None:
+    expected = store.views.sessions()
+    seen: list[object] = []
+    done = threading.Event()
+    looked = threading.Event()
+
+    def look() -> None:
+        reader = open_reader(path, busy_timeout_seconds=30)
+        while not done.is_set():
+            seen.append(reader.views.sessions())
+            looked.set()
+        reader.close()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    assert looked.wait(60)
+    for _ in range(5):
+        store.projections.rebuild(lambda done, total: None)
+    done.set()
+    looker.join(60)
+    assert len(seen) >= 1
+    assert all(one == expected for one in seen)
+
+
+def test_a_rebuild_that_fails_changes_nothing(
+    many: RecordedSession, store: SqliteStore, fingerprint: Callable[[], dict[str, str]]
+) -> None:
+    before = store.views.sessions()
+
+    def fail(done: int, total: int) -> None:
+        raise RuntimeError("the progress bar broke")
+
+    with pytest.raises(RuntimeError):
+        store.projections.rebuild(fail)
+    assert store.views.sessions() == before
+    assert list(store.projections.differences()) == []
+    many.keep(store.events, *many.opened("c"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "arguments"),
+    [
+        ("sessions", ()),
+        ("sessions after", ()),
+        ("runs", ()),
+        ("open runs", ()),
+        ("operations", ()),
+        ("unsettled", ()),
+        ("unsettled of a session", ()),
+    ],
+)
+def test_lists_are_read_from_indexes(
+    many: RecordedSession, store: SqliteStore, sql: str, arguments: tuple[object, ...]
+) -> None:
+    """A page costs what the page costs: no list sorts or scans a table (field report r3-153)."""
+    views = store.views
+    asked: list[str] = []
+    with store.events.snapshot() as view:
+        connection = view.connection  # type: ignore[attr-defined]
+    connection.set_trace_callback(asked.append)
+    first = views.sessions()[0]
+    looks: dict[str, Callable[[], object]] = {
+        "sessions": lambda: views.sessions(limit=2),
+        "sessions after": lambda: views.sessions(after=first.key),
+        "runs": lambda: views.runs(many.session_id),
+        "open runs": lambda: views.open_runs(many.session_id),
+        "operations": lambda: views.operations(many.run_id()),
+        "unsettled": lambda: views.unsettled(),  # noqa: PLW0108
+        "unsettled of a session": lambda: views.unsettled(many.session_id),
+    }
+    asked.clear()
+    looks[sql]()
+    connection.set_trace_callback(None)
+    (query,) = [one for one in asked if "FROM" in one and "MAX(rowid)" not in one]
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+    assert plan
+    for step in plan:
+        assert "TEMP B-TREE" not in step, (query, plan)
+        assert "SCAN" not in step or "INDEX" in step, (query, plan)
