@@ -5,6 +5,9 @@ STAMP := $(VENV)/stamp
 # The folders are checked as the package safepoint, through a link that .ci/venv makes.
 PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.application -p safepoint.ports -p safepoint.adapters
 
+# Tests start the program hundreds of times: compiled modules are kept between starts, whatever the machine prefers.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv demo test crash crash-soak check static format
 
 help: ## list the targets

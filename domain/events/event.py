@@ -50,13 +50,13 @@ def seconds_between(earlier: Timestamp, later: Timestamp) -> int:
 class Value(BaseModel):
     """A frozen part of an event that has no identity of its own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Event(BaseModel):
     """A fact before it is sealed: what a decision proposes. Sequence and digests are added by `sealing`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     topic: ClassVar[str] = ""
     model_visible: ClassVar[bool] = False
