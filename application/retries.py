@@ -38,31 +38,30 @@ def earlier_result(command: c.AnyCommand, reader: EventReader) -> tuple[SealedEv
             continue
         if where.stream != candidate.stream:
             return Refusal(WriteRefusal.DUPLICATE_EVENT_ID, f"event id {candidate.event_id} is used in another place")
-        sealed, previous_digest = _at(reader, where.stream, where.version)
-        if not _same(candidate, sealed, previous_digest):
+        sealed = _at(reader, *where)
+        if not _same(candidate, sealed):
             return Refusal(WriteRefusal.RETRY_CONFLICT, f"event id {candidate.event_id} was written with other content")
         found.append(sealed)
     if not found:
         return None
     if len(found) < len(candidates) or not _consecutive(found):
         return Refusal(WriteRefusal.RETRY_CONFLICT, "these events were not written together before")
-    added = [_at(reader, *where)[0] for event_id in _derived(command, reader) if (where := reader.locate(event_id))]
+    added = [_at(reader, *where) for event_id in _derived(command, reader) if (where := reader.locate(event_id))]
     return _in_order(command, [*found, *added])
 
 
-def _at(reader: EventReader, stream: str, version: int) -> tuple[SealedEvent, str]:
-    """An event of a stream, and the digest of the one before it."""
+def _at(reader: EventReader, stream: str, version: int) -> SealedEvent:
     rows = reader.read(stream, after=max(version - 2, 0), limit=2)
     if not rows or rows[-1].version < version:
         raise DamagedEvent(stream, version, LedgerIssue.SEQUENCE_GAP, "its id is known, and it is not there")
     row, previous = (rows[0], FIRST_PREVIOUS_DIGEST) if version == 1 else (rows[-1], digest_of(rows[0].state))
-    return unseal(row, version, previous), previous
+    return unseal(row, version, previous)
 
 
-def _same(candidate: Event, sealed: SealedEvent, previous_digest: str) -> bool:
+def _same(candidate: Event, sealed: SealedEvent) -> bool:
     """Compared as bytes: equal values of Python, such as 1 and True, are not always equal JSON."""
     try:
-        return seal(candidate, sealed.sequence, previous_digest).state == sealed.state
+        return seal(candidate, sealed.sequence, sealed.previous_digest).state == sealed.state
     except ValueError:
         return False
 

@@ -65,7 +65,7 @@ TABLES: Mapping[str, Table] = {
     "continuations": _table(
         "claim_id",
         "session_id source_run_id source_high_water:int source_digest boundary_digest target_run_id trigger",
-        "claimed_event_id claimed_at started_kind started_event_id ended_status ended_event_id",
+        "claimed_event_id claimed_at started_kind started_event_id",
     ),
 }
 """Every projection of SPEC section 7."""

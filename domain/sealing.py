@@ -16,6 +16,7 @@ from .reasons import LedgerIssue
 EVENT_DOMAIN = "safepoint.event.v1"
 FIRST_PREVIOUS_DIGEST = "0" * 64
 EVENT_BYTES_MAX = 1024 * 1024
+_REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 class StoredRecord(NamedTuple):
@@ -92,9 +93,23 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
     fields["sequence"] = sequence
     fields["previous_digest"] = previous_digest
     state = canonical.encode(fields)
+    if _REPLACED in state:
+        _refuse_surrogates(event.model_dump())
     if len(state) > EVENT_BYTES_MAX:
         raise OversizedEvent(event.topic, len(state))
     return SealedEvent(event.stream, sequence, event, state, digest_of(state), previous_digest)
+
+
+def _refuse_surrogates(value: object) -> None:
+    """Pydantic writes a lone surrogate in a key as another character, where the encoder would refuse it."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if not key.isascii():
+                canonical.encode(key)
+            _refuse_surrogates(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            _refuse_surrogates(member)
 
 
 def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedEvent:

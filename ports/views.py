@@ -150,7 +150,7 @@ class PermissionRow(NamedTuple):
 
 
 class ContinuationRow(NamedTuple):
-    """A claim and what became of it; `started_event_id` is None while it is unstarted."""
+    """A claim; `started_event_id` is None while it is unstarted. How it ended stands in its target's row."""
 
     claim_id: ClaimId
     session_id: SessionId | None
@@ -164,8 +164,6 @@ class ContinuationRow(NamedTuple):
     claimed_at: str | None
     started_kind: str | None
     started_event_id: EventId | None
-    ended_status: str | None
-    ended_event_id: EventId | None
 
 
 class SessionViews(Protocol):
