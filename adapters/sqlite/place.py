@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from ...domain.errors import StoreUnavailable, StoreUnusable
 
@@ -78,7 +79,7 @@ class Place:
 
     def uri(self, mode: str) -> str:
         """The database as SQLite's URI with an opening mode (`ro` or `rw`)."""
-        return f"{self.database.as_uri()}?mode={mode}"
+        return f"file://{quote(os.fsencode(self._text))}?mode={mode}"
 
 
 def _boot_id() -> str | None:

@@ -1,0 +1,204 @@
+"""What runs: made from options, or from what the run to continue recorded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ...application.agent import Agent
+from ...domain.events.run import ExecutionProfile
+from ...ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
+from ...ports.model_step import ModelPart
+from ...ports.permission_gate import PermissionGate
+from ...ports.provider_failures import ProviderFailed, ProviderUnusable
+from ...ports.tool_catalog import ToolCatalog
+from ...ports.workspace import (
+    Absent,
+    CouldNotLook,
+    WorkspaceIdentity,
+    WorkspaceMissing,
+    WorkspaceObservation,
+    WorkspaceRefused,
+    WorkspaceSeen,
+)
+from .failures import UsageError
+from .policies import PolicyOptions, gate_of
+from .system_prompt import SYSTEM_PROMPT
+
+SCRIPTED: Final = "scripted"
+OPENAI: Final = "openai"
+_PROVIDERS: Final = (SCRIPTED, OPENAI)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What was said on the command line about who works, where, and with whose permission."""
+
+    provider: str | None = None
+    script: Path | None = None
+    model: str | None = None
+    workspace: Path | None = None
+    policy: PolicyOptions = field(default_factory=PolicyOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentParts:
+    """An agent that has no workspace yet."""
+
+    provider: ModelProvider
+    catalog: ToolCatalog
+    gate: PermissionGate
+
+    def in_workspace(self, folder: str, look: Callable[[str], WorkspaceObservation]) -> Agent:
+        """Put the agent into a workspace.
+
+        Args:
+            look: observes or ensures the workspace.
+
+        Raises:
+            UsageError: it is not there, or cannot be used.
+        """
+        seen = look(folder)
+        if not isinstance(seen, WorkspaceSeen):
+            raise _unusable(seen)
+        return self.at(Path(seen.canonical_path), seen.identity)
+
+    def at(self, folder: Path, identity: str | None) -> Agent:
+        """Put the agent there as it is."""
+        return Agent(self.provider, self.catalog, self.gate, SYSTEM_PROMPT, folder, identity)
+
+
+def parts_for_turn(options: AgentOptions) -> AgentParts:
+    """Make the agent of a new turn. Looks at the script and the environment, and changes nothing.
+
+    Raises:
+        UsageError, ProviderUnusable: an option cannot be used.
+    """
+    return _parts(options, _provider(_provider_name(options, None), options, None), None)
+
+
+def workspace_folder(options: AgentOptions) -> str:
+    """The folder of a new turn."""
+    return str((options.workspace or Path.cwd()).absolute())
+
+
+def require_folder(folder: str, workspaces: WorkspaceIdentity) -> None:
+    """Make sure that a workspace is there, marked or not; changes nothing.
+
+    Raises:
+        UsageError: it is not there, or cannot be used.
+    """
+    seen = workspaces.observe(folder)
+    if not isinstance(seen, WorkspaceSeen) and not (isinstance(seen, WorkspaceMissing) and seen.what is Absent.MARKER):
+        raise _unusable(seen)
+
+
+def agent_for_resume(
+    options: AgentOptions,
+    recorded: ExecutionProfile | None,
+    cwd: str | None,
+    workspaces: WorkspaceIdentity,
+    *,
+    for_looking: bool = False,
+) -> Agent:
+    """Make the agent that continues a run: as the run recorded it, where no option says otherwise. Changes nothing.
+
+    Args:
+        recorded: the run's profile, None where it cannot be read.
+        cwd: the folder that the run worked in.
+        for_looking: a plan: where a script or key is missing, the recorded provider is taken as it was.
+
+    Raises:
+        UsageError, ProviderUnusable: an option cannot be used.
+    """
+    name = _provider_name(options, recorded)
+    try:
+        provider = _provider(name, options, recorded)
+    except (UsageError, ProviderUnusable):
+        if not for_looking or recorded is None or options.script is not None or recorded.provider != name:
+            raise
+        provider = RecordedProvider(recorded)
+    parts = _parts(options, provider, recorded)
+    folder = (options.workspace or Path(cwd or Path.cwd())).absolute()
+    seen = workspaces.observe(str(folder))
+    if isinstance(seen, WorkspaceSeen):
+        return parts.at(Path(seen.canonical_path), seen.identity)
+    return parts.at(folder, None)  # the planner says what is missing
+
+
+class RecordedProvider(ModelProvider):
+    """Says who answered a run, for planning without a script or key; it answers nothing itself."""
+
+    def __init__(self, recorded: ExecutionProfile) -> None:
+        self._profile = ProviderProfile(recorded.provider, recorded.model, recorded.account)
+
+    def profile(self) -> ProviderProfile:
+        """As the run recorded it."""
+        return self._profile
+
+    async def stream(self, request: ModelRequest, proof: StartProof) -> AsyncGenerator[ModelPart, None]:
+        """Refuse."""
+        nothing: tuple[ModelPart, ...] = ()
+        for part in nothing:
+            yield part
+        raise ProviderFailed("this provider is for planning only")
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+def _provider_name(options: AgentOptions, recorded: ExecutionProfile | None) -> str:
+    name = options.provider
+    if name is None and options.script is not None:
+        name = SCRIPTED
+    if name is None:
+        name = OPENAI if recorded is None else recorded.provider
+    if name not in _PROVIDERS:
+        raise UsageError(f"There is no provider {name!r} here.", f"Give --provider {' or '.join(_PROVIDERS)}.")
+    return name
+
+
+def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | None) -> ModelProvider:
+    if name == SCRIPTED:
+        if options.model is not None:
+            raise UsageError("--model goes with the provider openai.", "A script names its model itself.")
+        if options.script is None:
+            raise UsageError("The scripted provider needs a script.", "Give it with --script FILE.")
+        from ..models.scripted import ScriptedModel
+
+        return ScriptedModel.from_file(options.script)
+    if options.script is not None:
+        raise UsageError("--script goes with the provider scripted.", "Leave one of the two options away.")
+    from ..models.openai_chat import OpenAIChat
+
+    model = options.model or (recorded.model if recorded is not None and recorded.provider == OPENAI else "")
+    return OpenAIChat.from_environment(model)
+
+
+def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionProfile | None) -> AgentParts:
+    from ..tools.builtin import builtin_tools
+    from ..tools.catalog import FunctionCatalog
+
+    scripted = provider.profile().provider == SCRIPTED
+    catalog = FunctionCatalog(builtin_tools(scripted=scripted))
+    names = [tool.name for tool in catalog.tools()]
+    policy = None if recorded is None else recorded.permission_policy
+    return AgentParts(provider, catalog, gate_of(options.policy, tools=names, scripted=scripted, recorded=policy))
+
+
+def _unusable(seen: WorkspaceMissing | WorkspaceRefused | CouldNotLook) -> UsageError:
+    match seen:
+        case WorkspaceMissing():
+            return UsageError(
+                f"The workspace {seen.path} is not there.", "Check --workspace.", code="workspace_missing"
+            )
+        case WorkspaceRefused():
+            hint = "Look at it: it names which workspace this is, and is never replaced silently."
+            return UsageError(
+                f"The workspace {seen.path} cannot be used: {seen.detail}.", hint, code="workspace_refused"
+            )
+        case CouldNotLook():
+            message = f"The workspace {seen.path} could not be looked at: {seen.detail}."
+            return UsageError(message, "Check its permissions.", code="workspace_unreadable")

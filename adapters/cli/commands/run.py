@@ -1,0 +1,42 @@
+"""`safepoint run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import options as o
+from .. import places
+from ..output import Output
+from ..runtimes import perform
+
+
+def run(
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT]", show_default=False, help="The message; else standard input.")
+    ] = None,
+    session: o.SessionOption = None,
+    script: o.ScriptOption = None,
+    provider: o.ProviderOption = None,
+    model: o.ModelOption = None,
+    workspace: o.WorkspaceOption = None,
+    allow: o.AllowOption = None,
+    allow_all: o.AllowAllOption = False,
+    ask: o.AskOption = False,
+    deny: o.DenyOption = False,
+    store: o.StoreOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Run one turn: of a new session, or with --session the next turn of an existing one."""
+
+    def work(out: Output) -> int:
+        from ..agents import AgentOptions
+        from ..policies import PolicyOptions
+        from ..run_turn import run_turn
+
+        policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny)
+        chosen = AgentOptions(provider, script, model, workspace, policy)
+        return run_turn(out, prompt, session, chosen, places.store_path(store))
+
+    perform(work, as_json=as_json, store=store)

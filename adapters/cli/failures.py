@@ -1,0 +1,123 @@
+"""Every error that can reach a person: what is wrong, why, what to do next, and the exit status. No traceback."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from ...application.ownership import SessionBusy
+from ...application.run_turn import SessionQuarantined
+from ...application.start_turn import HistoryUnusable
+from ...domain.errors import (
+    StoreBehindAnchor,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreMissing,
+    StoreNotAdopted,
+    StoreUnavailable,
+    StoreUnusable,
+    StoreVersionNewer,
+    WriteRefused,
+)
+from ...domain.explanations import explain
+from ...domain.reasons import ParkReason, WriteRefusal
+from ...domain.sealing import DamagedEvent
+from ...ports.incarnations import OwnershipUnavailable
+from ...ports.provider_failures import ProviderUnusable
+from .exit_codes import ExitCode
+
+DEBUG_VARIABLE: Final = "SAFEPOINT_DEBUG"
+
+
+class UsageError(Exception):
+    """What was given cannot be used.
+
+    Attributes:
+        message: what is wrong.
+        next_step: what to do.
+        code: stable, for programs.
+    """
+
+    def __init__(self, message: str, next_step: str = "", *, code: str = "usage") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a person and a program are told of an error."""
+
+    exit_code: ExitCode
+    code: str
+    message: str
+    next_step: str = ""
+    session_id: str | None = None
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What an error means here; anything unknown is a failure of the program itself."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    match error:
+        case UsageError():
+            return Failure(ExitCode.USAGE, error.code, error.message, error.next_step)
+        case ProviderUnusable():
+            return Failure(ExitCode.USAGE, "provider_unusable", error.detail, error.next_step)
+        case SessionBusy():
+            return _explained(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), error.session_id)
+        case SessionQuarantined():
+            code = error.repaired.code or ParkReason.SOURCE_RUN_UNREADABLE
+            return _explained(ExitCode.CORRUPTION, code, str(error), error.repaired.session_id)
+        case HistoryUnusable():
+            return Failure(ExitCode.CORRUPTION, "history_unusable", str(error), _LEAVE_OUT)
+        case OwnershipUnavailable():
+            return Failure(ExitCode.BUSY, "ownership_unavailable", str(error), "Use a store on a local file system.")
+        case WriteRefused():
+            busy = error.code in {WriteRefusal.OWNER_FENCED, WriteRefusal.SESSION_BUSY}
+            return _explained(ExitCode.BUSY if busy else ExitCode.RUN_FAILED, error.code, error.detail)
+        case DamagedEvent():
+            return _explained(ExitCode.CORRUPTION, ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))
+        case StoreError():
+            return _of_store(error)
+        case _:
+            hint = f"This is a defect; please report it. {DEBUG_VARIABLE}=1 shows where it happened."
+            return Failure(ExitCode.RUN_FAILED, "internal_error", f"{type(error).__name__}: {error}", hint)
+
+
+_LEAVE_OUT: Final = "Start the turn in another session; the damaged runs stay as they are."
+
+
+def _of_store(error: StoreError) -> Failure:
+    match error:
+        case StoreMissing():
+            hint = "Check --store; `safepoint run` makes a store where there is none."
+            return Failure(ExitCode.USAGE, "store_missing", error.detail, hint)
+        case StoreUnusable():
+            return Failure(ExitCode.USAGE, "store_unusable", error.detail, "Name another file with --store.")
+        case StoreVersionNewer():
+            return _explained(ExitCode.USAGE, error.code, error.detail)
+        case StoreBehindAnchor():
+            return _explained(ExitCode.CORRUPTION, ParkReason.LEDGER_BEHIND_ANCHOR, error.detail)
+        case StoreNotAdopted():
+            return _explained(ExitCode.PARKED, ParkReason.FOREIGN_RUN_NOT_ADOPTED, error.detail)
+        case StoreDamaged():
+            return _explained(ExitCode.CORRUPTION, error.code, error.detail)
+        case StoreFull():
+            return _explained(ExitCode.RUN_FAILED, error.code, error.detail)
+        case StoreUnavailable():
+            return _explained(ExitCode.BUSY, error.code, error.detail)
+        case _:
+            return _explained(ExitCode.BUSY, error.code, error.detail)
+
+
+def _explained(exit_code: ExitCode, code: str, detail: str, session_id: str | None = None) -> Failure:
+    return Failure(exit_code, str(code), detail, explain(code).next_step, session_id)
+
+
+def debugging() -> bool:
+    """True when the user wants to see where an error happened."""
+    return os.environ.get(DEBUG_VARIABLE) == "1"

@@ -1,0 +1,55 @@
+"""Lists the sessions of a store, page by page; a damaged one is listed as unreadable (F12, F13)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...domain.identifiers import SessionId
+from ...ports.views import SessionKey
+from . import documents, places
+from .escaping import one_line
+from .exit_codes import ExitCode
+from .failures import UsageError
+from .output import Output
+from .runtimes import no_store, reading
+
+COLUMNS = ("SESSION", "STATE", "LAST USED", "UNSETTLED", "WHY")
+
+
+def list_sessions(out: Output, store: Path, limit: int, after: str | None) -> int:
+    """Show one page; returns the exit status."""
+    if not places.is_there(store):
+        out.say(no_store(store))
+        out.document(documents.LIST, documents.filled(documents.LIST, {"store": str(store)}))
+        return ExitCode.DONE
+    with reading(store) as runtime:
+        page = runtime.parts.inspect_sessions().page(after=_key(after), limit=limit)
+    if not page.sessions:
+        out.say("No sessions." if after is None else "No more sessions.")
+    else:
+        out.table(COLUMNS, (_cells(documents.of_session(one)) for one in page.sessions))
+    next_page = None if page.after is None else f"{page.after.newest_at}/{page.after.session_id}"
+    if next_page is not None:
+        out.say(f"More: --after {one_line(next_page, 400)}")
+    members = {
+        "store": str(store),
+        "exists": True,
+        "sessions": [documents.of_session(one) for one in page.sessions],
+        "after": next_page,
+    }
+    out.document(documents.LIST, documents.filled(documents.LIST, members))
+    return ExitCode.DONE
+
+
+def _cells(session: documents.Json) -> tuple[object, ...]:
+    why = session["code"] or session["failure_class"] or ""
+    return session["session_id"], session["state"], session["last_used_at"], session["unsettled"] or "", why
+
+
+def _key(after: str | None) -> SessionKey | None:
+    if after is None:
+        return None
+    newest_at, slash, session_id = after.partition("/")
+    if not slash:
+        raise UsageError(f"{after!r} is no place in the list.", "Give what `safepoint list` said after --after.")
+    return SessionKey(newest_at, SessionId(session_id))

@@ -1,0 +1,126 @@
+"""The program's entry: commands, and an exit status whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from .commands.cancel import cancel
+from .commands.demo import demo
+from .commands.list import list_
+from .commands.plan import plan
+from .commands.resume import resume
+from .commands.run import run
+from .commands.show import show
+from .commands.status import status
+from .commands.verify import verify
+
+LOG_VARIABLE = "SAFEPOINT_LOG"
+BROKEN_PIPE = 141
+THREAD_PATIENCE_SECONDS = 0.5
+
+COMMANDS: dict[str, Any] = {
+    "run": run,
+    "list": list_,
+    "status": status,
+    "show": show,
+    "plan": plan,
+    "resume": resume,
+    "cancel": cancel,
+    "verify": verify,
+    "demo": demo,
+}
+
+
+def application() -> typer.Typer:
+    """The commands, ready to be called with arguments."""
+    app = typer.Typer(
+        name="safepoint",
+        help="Continue an AI-agent run safely after its process died in the middle of a tool call.",
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_version)
+    for name, command in COMMANDS.items():
+        app.command(name)(command)
+    return app
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Call the program with arguments; returns its exit status."""
+    _log()
+    try:
+        code = application()(list(arguments), prog_name="safepoint", standalone_mode=False)
+    except BrokenPipeError:
+        _silence_stdout()
+        return BROKEN_PIPE
+    except typer.Abort:
+        return 130
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return _misused(error, as_json="--json" in arguments)
+    return code if isinstance(code, int) else 0
+
+
+def _misused(error: Any, *, as_json: bool) -> int:
+    """Tell of arguments that the commands do not take."""
+    error.show()
+    if as_json:
+        from . import documents
+        from .output import Output
+
+        members = {"code": "usage", "message": error.format_message(), "next_step": "", "exit_code": 2}
+        Output(as_json=True).document(documents.ERROR, members)
+    return 2
+
+
+def main() -> None:
+    """Run the program and leave with its exit status."""
+    code = call(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(THREAD_PATIENCE_SECONDS)
+            if thread.is_alive():  # a tool that would not end: its operation is recorded as not over; nobody waits
+                os._exit(code)
+    sys.exit(code)
+
+
+def _version(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")] = False,
+) -> None:
+    if version:
+        from ... import __version__
+
+        print(f"safepoint {__version__}")
+        raise typer.Exit
+
+
+def _log() -> None:
+    """The library logs for operators; a person at the terminal is told by the commands. SAFEPOINT_LOG=info shows it."""
+    logger = logging.getLogger("safepoint")
+    level = logging.getLevelNamesMapping().get(os.environ.get(LOG_VARIABLE, "").upper())
+    if level is None:
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+        return
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s %(message)s")
+
+
+def _silence_stdout() -> None:
+    """Whoever read has gone; what is still buffered goes nowhere, and nobody is told of it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

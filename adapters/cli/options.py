@@ -1,0 +1,72 @@
+"""The options that several commands share, each in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+StoreOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        envvar="SAFEPOINT_STORE",
+        show_default=False,
+        help="The store's file; by default store.sqlite in the user's state folder.",
+    ),
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else there.")
+]
+SessionArgument: TypeAlias = Annotated[str | None, typer.Argument(metavar="[SESSION]", show_default=False)]
+SessionOption: TypeAlias = Annotated[
+    str | None, typer.Option("--session", metavar="SESSION", show_default=False, help="The session.")
+]
+WorkspaceOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace",
+        show_default=False,
+        help="The folder that the tools work in; by default the present one, for a resume the run's own.",
+    ),
+]
+ProviderOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--provider", metavar="scripted|openai", show_default=False, help="Where model steps come from."),
+]
+ScriptOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--script", metavar="FILE", show_default=False, help="What the scripted provider plays."),
+]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", show_default=False, help="The model's name at the provider openai.")
+]
+AllowOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="TOOL", show_default=False, help="Permit this tool; may be repeated."),
+]
+AllowAllOption: TypeAlias = Annotated[bool, typer.Option("--allow-all", help="Permit every tool.")]
+AskOption: TypeAlias = Annotated[bool, typer.Option("--ask", help="Ask on the terminal for what is not permitted.")]
+DenyOption: TypeAlias = Annotated[bool, typer.Option("--deny", help="Refuse what is not permitted, and ask nobody.")]
+AcceptDriftOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--accept-drift",
+        metavar="WHAT,…",
+        show_default=False,
+        help="Continue although these changed: tools, provider, model, account, system_prompt, permission_policy.",
+    ),
+]
+DropPermissionsOption: TypeAlias = Annotated[
+    bool, typer.Option("--drop-permissions", help="Drop open questions unanswered; their calls are not executed.")
+]
+HighWaterOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--expect-high-water",
+        min=1,
+        show_default=False,
+        help="Only if the run ends at this sequence, as `plan` or `show` said.",
+    ),
+]

@@ -1,0 +1,90 @@
+"""A parked run, for a person: the reason in one plain sentence, what is known of each operation, and the ways on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...application.inspect_runs import OperationSeen
+from ...domain.events.event import Json
+from ...domain.explanations import explain
+from ...domain.planning.outcome import Note, Reason
+from ...domain.reasons import ParkReason
+from ...ports.supervised import Overness
+from .command_lines import CommandLines
+from .escaping import one_line
+from .output import Output
+from .ways_on import Parking, WayOn, ways_on
+
+_OVER = {
+    Overness.OVER: "nothing of it runs any more",
+    Overness.RUNNING: "it may still be running",
+    Overness.COULD_NOT_LOOK: "whether it still runs could not be seen",
+}
+_ABOUT_OPERATIONS = frozenset(
+    {
+        ParkReason.DANGLING_TOOL_STATE,
+        ParkReason.TOOL_RECOVERY_PARKED,
+        ParkReason.EFFECT_MAY_BE_RUNNING,
+    }
+)
+
+
+def say_parked(out: Output, parking: Parking, commands: CommandLines) -> None:
+    """Print everything; the first line says why."""
+    busy = [reason for reason in parking.reasons if reason.code is ParkReason.SESSION_BUSY]
+    for reason in _once(busy or parking.reasons):
+        explanation = explain(reason.code)
+        out.say(f"Parked: {explanation.sentence} [{reason.code}]")
+        listed_below = reason.code in _ABOUT_OPERATIONS and parking.operations
+        if not listed_below and (shown := _detail(reason.detail)):
+            out.say(f"  {shown}")
+    unsettled = [] if busy else [seen for seen in parking.operations if seen.unsettled]
+    if unsettled:
+        out.say("What is known of each operation:")
+    for seen in unsettled:
+        out.say(f"  {operation_line(seen)}")
+    say_ways(out, ways_on(parking, commands))
+
+
+def operation_line(seen: OperationSeen) -> str:
+    """One operation on one line: tool, call, verdict, reason, and whether it is over."""
+    verdict = seen.verdict
+    name = f"{one_line(verdict.tool_name, 60)} (call {one_line(verdict.call_id, 60)}"
+    name += f", operation {one_line(verdict.operation_id, 60)})" if verdict.operation_id else ")"
+    said = f"{name}: {verdict.status}, {verdict.reason}: {explain(verdict.reason).sentence}"
+    processes = ", ".join(f"{one_line(process.name, 40)} (pid {process.pid})" for process in seen.over.processes)
+    return f"{said} {_OVER[seen.over.overness].capitalize()}{f': {processes}' if processes else ''}."
+
+
+def say_ways(out: Output, ways: Iterable[WayOn]) -> None:
+    """Print commands, each with what it is for."""
+    listed = list(ways)
+    if listed:
+        out.say("What you can do:")
+    for way in listed:
+        out.say(f"  {one_line(way.command, 2_000)}")
+        out.say(f"      {one_line(way.what_for)}")
+
+
+def say_notes(out: Output, notes: Iterable[Note]) -> None:
+    """Print the diagnostics of a plan."""
+    for note in notes:
+        out.say(f"Note: {note.code.replace('_', ' ')}. {_detail(note.detail)}".rstrip())
+
+
+def _once(reasons: Iterable[Reason]) -> Iterable[Reason]:
+    """One reason for each code: the operations are listed on their own."""
+    return {reason.code: reason for reason in reversed(list(reasons))}.values().__reversed__()
+
+
+def _detail(detail: Mapping[str, Json]) -> str:
+    shown = {name: value for name, value in detail.items() if value not in (None, [], {}, "")}
+    return one_line(", ".join(f"{name}: {_value(value)}" for name, value in shown.items()), 600)
+
+
+def _value(value: Json) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_value, value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_value(inner)}" for name, inner in value.items()) + "}"
+    return str(value)

@@ -1,0 +1,88 @@
+"""Which calls need a person: from options, from what a run recorded, or the default. SPEC F6."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ...domain import canonical
+from ...ports.permission_gate import PermissionGate
+from ..permission.allow_list import AllowListGate
+from ..permission.deny import DenyGate
+from ..permission.terminal import TerminalGate
+from .failures import UsageError
+from .persons import person
+
+_RECORDED: Final = re.compile(r"(?:allow (?P<listed>\*|\[.*\]), else )?(?P<rest>ask|deny)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """What was said on the command line about permissions."""
+
+    allow: tuple[str, ...] = ()
+    allow_all: bool = False
+    ask: bool = False
+    deny: bool = False
+
+    @property
+    def given(self) -> bool:
+        """True when anything was said."""
+        return bool(self.allow) or self.allow_all or self.ask or self.deny
+
+
+def gate_of(
+    options: PolicyOptions, *, tools: Iterable[str], scripted: bool, recorded: str | None = None
+) -> PermissionGate:
+    """Make the gate.
+
+    Args:
+        tools: the names that may be permitted.
+        scripted: everything is permitted by default, because the script's author is the user.
+        recorded: the policy of the run to continue; used again where no option says otherwise.
+
+    Raises:
+        UsageError: the options contradict each other, or name a tool that is not there.
+    """
+    if options.ask and options.deny:
+        raise UsageError("--ask and --deny contradict each other.", "Give one of them.")
+    known = sorted(tools)
+    if unknown := sorted(set(options.allow) - set(known)):
+        raise UsageError(f"There is no tool named {', '.join(unknown)}.", f"The tools are: {', '.join(known)}.")
+    if not options.given and recorded is not None and (again := _recorded_gate(recorded)) is not None:
+        return again
+    asking = options.ask or (not options.deny and has_terminal())
+    otherwise: PermissionGate = TerminalGate(person()) if asking else DenyGate()
+    allow_all = options.allow_all or (scripted and not options.given)
+    if not allow_all and not options.allow:
+        return otherwise
+    return AllowListGate(options.allow, otherwise, allow_all=allow_all)
+
+
+def has_terminal() -> bool:
+    """True when a question can be shown and answered."""
+    return os.isatty(0) and sys.stderr.isatty()
+
+
+def _recorded_gate(policy_id: str) -> PermissionGate | None:
+    """The gate that names itself so; None where a name does not tell (a very long list is named by its digest)."""
+    found = _RECORDED.fullmatch(policy_id)
+    if found is None:
+        return None
+    otherwise: PermissionGate = TerminalGate(person()) if found["rest"] == "ask" else DenyGate()
+    listed = found["listed"]
+    if listed is None:
+        return otherwise
+    if listed == "*":
+        return AllowListGate((), otherwise, allow_all=True)
+    try:
+        names = canonical.decode(listed.encode())
+    except canonical.CanonicalError:
+        return None
+    if not isinstance(names, list):
+        return None
+    return AllowListGate((name for name in names if isinstance(name, str)), otherwise)

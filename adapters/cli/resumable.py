@@ -1,0 +1,88 @@
+"""What the run to continue recorded, and whether it could be continued now: shared by run, plan and resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...application.agent import Agent
+from ...application.inspect_runs import RunSeen
+from ...application.inspect_sessions import SessionSummary
+from ...application.plan_resume import PlanRequest
+from ...domain.events.run import ExecutionProfile
+from ...domain.identifiers import RunId, SessionId
+from ...domain.planning.facts import Drift
+from ...domain.planning.outcome import Park, Reason
+from ..composition import Runtime
+from .agents import AgentOptions, agent_for_resume
+from .failures import UsageError
+from .ways_on import Parking
+
+SOURCES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The run that would be continued, or whose continuation was claimed and never started."""
+
+    run_id: RunId | None
+    seen: RunSeen | None
+
+    @property
+    def profile(self) -> ExecutionProfile | None:
+        """What it was executed with."""
+        return None if self.seen is None else self.seen.profile
+
+    @property
+    def cwd(self) -> str | None:
+        """The folder that it worked in."""
+        return None if self.seen is None else self.seen.row.cwd
+
+
+def source_of(runtime: Runtime, summary: SessionSummary) -> Source:
+    """Find the newest run that was started, from the session's head back over claims that never were."""
+    run_id = summary.head_run_id
+    if run_id is None:
+        return Source(None, None)
+    inspect, views = runtime.parts.inspect_runs(), runtime.parts.store().views
+    for _ in range(SOURCES_MAX):
+        seen = inspect(run_id)
+        claim = views.continuation_to(run_id) if seen is None or seen.high_water == 0 else None
+        if claim is None or claim.source_run_id is None:
+            return Source(run_id, seen)
+        run_id = claim.source_run_id
+    return Source(run_id, None)
+
+
+def request_of(accept_drift: str | None, expect_high_water: int | None, *, drop_permissions: bool) -> PlanRequest:
+    """What the options ask of a plan.
+
+    Raises:
+        UsageError: something is to be accepted that cannot drift.
+    """
+    names = [name.strip() for name in (accept_drift or "").split(",") if name.strip()]
+    if unknown := sorted(set(names) - set(Drift)):
+        raise UsageError(f"{', '.join(unknown)} is nothing that can drift.", f"Choose from: {', '.join(Drift)}.")
+    return PlanRequest(
+        expected_high_water=expect_high_water,
+        accepted_drift=frozenset(map(Drift, names)),
+        drop_permissions=drop_permissions,
+    )
+
+
+def parking_of(runtime: Runtime, session_id: SessionId, reasons: tuple[Reason, ...]) -> Parking:
+    """What is known of a parked session now."""
+    summary = runtime.parts.inspect_sessions().one(session_id)
+    source = Source(None, None) if summary is None else source_of(runtime, summary)
+    operations = () if source.seen is None else source.seen.operations
+    return Parking(session_id, source.run_id, reasons, operations, source.cwd)
+
+
+def could_continue(runtime: Runtime, session_id: SessionId, options: AgentOptions) -> tuple[Reason, ...] | None:
+    """Why a run that has just ended could not be continued; None when it could, and a command may say so (r3-168)."""
+    summary = runtime.parts.inspect_sessions().one(session_id)
+    if summary is None:
+        return ()
+    source = source_of(runtime, summary)
+    agent: Agent = agent_for_resume(options, source.profile, source.cwd, runtime.parts.workspaces())
+    planned = runtime.parts.plan_resume()(session_id, agent, PlanRequest())
+    return planned.plan.reasons if isinstance(planned.plan, Park) else None

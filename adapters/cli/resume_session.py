@@ -1,0 +1,122 @@
+"""Resumes a session from the command line, or says why it is parked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from ...application.live_runs import LiveRun
+from ...application.plan_resume import PlanRequest
+from ...application.resume_run import Continued, Parked
+from ...application.run_agent import Screen
+from ...domain.explanations import explain
+from ...domain.identifiers import SessionId
+from ...domain.planning.outcome import Park
+from ...ports.provider_failures import ProviderUnusable
+from ..composition import Runtime
+from . import documents, places
+from .agents import AgentOptions, agent_for_resume, parts_for_turn
+from .command_lines import CommandLines
+from .driving import Driving
+from .ending import Ending, say_repaired
+from .exit_codes import ExitCode, exit_code_of_park
+from .failures import UsageError
+from .nothing_to_resume import say_nothing
+from .output import Output
+from .parking import say_notes, say_parked
+from .resumable import Source, parking_of, source_of
+from .runtimes import no_store, writing
+from .session_names import known, meant
+from .ways_on import as_documents, ways_on
+
+
+def resume_session(
+    out: Output, named: SessionId | None, options: AgentOptions, request: PlanRequest, store: Path
+) -> int:
+    """Plan, and continue or park; returns the exit status."""
+    if options.script is not None:
+        parts_for_turn(options)  # a script with errors is said before anything is opened
+    if not places.is_there(store):
+        return say_nothing(out, documents.RESUME, no_store(store))
+    with writing(store) as runtime:
+        inspect = runtime.parts.inspect_sessions()
+        summary = meant(inspect) if named is None else known(inspect, named)
+        if summary is None:
+            return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
+        commands = CommandLines(store, options.script)
+        source = source_of(runtime, summary)
+        workspaces = runtime.parts.workspaces()
+        try:
+            agent = agent_for_resume(options, source.profile, source.cwd, workspaces)
+        except (UsageError, ProviderUnusable):
+            parked = _parked_anyway(runtime, summary.session_id, source, options, request)
+            if parked is None:
+                raise
+            return _parked(out, runtime, parked, commands)
+        use_case = runtime.parts.resume_run()
+        driving = Driving(runtime)
+
+        async def work(screen: Screen, started: Callable[[LiveRun], None]) -> Parked | Continued:
+            result: Parked | Continued = await use_case(summary.session_id, agent, screen, started, request)
+            return result
+
+        with driving.explaining(summary.session_id, commands):
+            result = anyio.run(driving.through, agent, work)
+        say_repaired(out, result.repaired)
+        if isinstance(result, Parked):
+            return _parked(out, runtime, result, commands)
+        return _continued(out, runtime, result, driving, commands)
+
+
+def _parked_anyway(
+    runtime: Runtime, session_id: SessionId, source: Source, options: AgentOptions, request: PlanRequest
+) -> Parked | None:
+    """The park that no provider would change, so that it is said although the provider cannot be had; None without."""
+    try:
+        agent = agent_for_resume(options, source.profile, source.cwd, runtime.parts.workspaces(), for_looking=True)
+    except (UsageError, ProviderUnusable):
+        return None
+    plan = runtime.parts.plan_resume()(session_id, agent, request).plan
+    return Parked(session_id, plan.reasons, plan.notes) if isinstance(plan, Park) else None
+
+
+def _parked(out: Output, runtime: Runtime, parked: Parked, commands: CommandLines) -> int:
+    parking = parking_of(runtime, parked.session_id, parked.reasons)
+    code = exit_code_of_park(parked.codes) if parked.reasons else ExitCode.BUSY
+    for changed in parked.changed:
+        out.say(f"Not continued: {explain(changed).sentence} [{changed}]")
+    say_parked(out, parking, commands)
+    say_notes(out, parked.notes)
+    members = {
+        "session_id": parked.session_id,
+        "source_run_id": parking.run_id,
+        "decision": "parked",
+        "repaired": documents.of_repaired(parked.repaired),
+        "reasons": documents.of_reasons(parked.reasons, commands, parked.session_id),
+        "changed": [one.value for one in parked.changed],
+        "notes": documents.of_notes(parked.notes),
+        "operations": [documents.of_operation(seen, parking.run_id or "") for seen in parking.operations],
+        "commands": as_documents(ways_on(parking, commands)),
+        "exit_code": int(code),
+    }
+    out.document(documents.RESUME, documents.filled(documents.RESUME, members))
+    return code
+
+
+def _continued(out: Output, runtime: Runtime, done: Continued, driving: Driving, commands: CommandLines) -> int:
+    ending = Ending(runtime, done.session_id, done.outcome, driving, commands)
+    ending.say(out)
+    members = {
+        "session_id": done.session_id,
+        "source_run_id": done.source_run_id,
+        "run_id": done.run_id,
+        "claim_id": done.claim_id,
+        "decision": "continued",
+        "repaired": documents.of_repaired(done.repaired),
+        "notes": documents.of_notes(done.notes),
+        **ending.members(),
+    }
+    out.document(documents.RESUME, documents.filled(documents.RESUME, members))
+    return ending.exit_code

@@ -1,0 +1,69 @@
+"""Runs one turn from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from ...application.live_runs import LiveRun
+from ...application.run_agent import Screen
+from ...application.run_turn import TurnResult
+from ...domain.identifiers import SessionId
+from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
+from .command_lines import CommandLines
+from .driving import Driving
+from .ending import report_turn
+from .failures import UsageError
+from .output import Output
+from .runtimes import writing
+from .session_names import session_id_of
+
+PROMPT_CHARS_MAX = 200_000
+
+
+def run_turn(out: Output, prompt: str | None, session: str | None, options: AgentOptions, store: Path) -> int:
+    """Check everything that was given, then open the store and drive the turn; returns the exit status."""
+    named = session_id_of(None, session)
+    text = _message(prompt)
+    parts = parts_for_turn(options)
+    folder = workspace_folder(options)
+    runtime = writing(store)
+    workspaces = runtime.parts.workspaces()
+    require_folder(folder, workspaces)
+    with runtime:
+        agent = parts.in_workspace(folder, workspaces.ensure)
+        session_id = named or runtime.parts.ids().fresh(SessionId)
+        use_case = runtime.parts.run_turn()
+        driving = Driving(runtime)
+        commands = CommandLines(store, options.script)
+
+        async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
+            result: TurnResult = await use_case(session_id, text, agent, screen, started)
+            return result
+
+        with driving.explaining(session_id, commands):
+            result = anyio.run(driving.through, agent, work)
+        return report_turn(out, runtime, result, driving, commands)
+
+
+def _message(prompt: str | None) -> str:
+    """The user's message.
+
+    Raises:
+        UsageError: there is none, or it cannot be kept.
+    """
+    if prompt is None and sys.stdin.isatty():
+        raise UsageError("No message is given.", "Give it as an argument, or on standard input.")
+    text = sys.stdin.read(PROMPT_CHARS_MAX + 1) if prompt is None else prompt
+    if not text.strip():
+        raise UsageError("The message is empty.", "Give it as an argument, or on standard input.")
+    if len(text) > PROMPT_CHARS_MAX:
+        raise UsageError(f"The message has more than {PROMPT_CHARS_MAX} characters.", "Put it into a file to be read.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError("The message is not valid UTF-8.", "Check the encoding of your terminal.") from None
+    return text

@@ -1,0 +1,73 @@
+"""Opening the store for one command, and saying what became of it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import typer
+
+from . import places
+from .output import Output
+
+if TYPE_CHECKING:
+    from ..composition import Runtime
+    from .failures import Failure
+
+Work: TypeAlias = Callable[[Output], int]
+
+
+def perform(work: Work, *, as_json: bool, store: Path | None = None) -> None:
+    """Do a command's work and end the command with its exit status; an error becomes a message, never a traceback."""
+    out = Output(as_json=as_json)
+    try:
+        code = work(out)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:  # noqa: BLE001 (whatever it is, a person is told)
+        from .failures import debugging, failure_of
+
+        code = report(failure_of(error), out, places.store_path(store))
+        if debugging():
+            traceback.print_exception(error)
+    raise typer.Exit(code)
+
+
+def report(failure: Failure, out: Output, store: Path) -> int:
+    """Tell a person and, in JSON mode, a program."""
+    from . import documents, escaping
+    from .command_lines import CommandLines
+
+    out.tell(f"safepoint: {escaping.lines(failure.message)}")
+    next_step = CommandLines(store).in_text(failure.next_step, failure.session_id)
+    if next_step:
+        out.tell(f"  {next_step}")
+    members = (failure.code, failure.message, next_step, int(failure.exit_code))
+    out.document(documents.ERROR, dict(zip(documents.MEMBERS[documents.ERROR], members, strict=True)))
+    return failure.exit_code
+
+
+def reading(store: Path) -> Runtime:
+    """Open a store to look at it: no byte of it changes, nothing is owned."""
+    from ..composition import Runtime, Settings
+
+    return Runtime(Settings(store, read_only=True))
+
+
+def writing(store: Path) -> Runtime:
+    """Open a store to work in it; it is made where there is none."""
+    from ..composition import Runtime, Settings
+
+    places.prepare_folder(store)
+    return Runtime(Settings(store))
+
+
+def no_store(store: Path) -> str:
+    """The sentence for a store that is not there; looking does not make it."""
+    return f"There is no store at {store} yet; `safepoint run` makes it."

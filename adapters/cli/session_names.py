@@ -1,0 +1,65 @@
+"""Which session a command is about: named, or the one that can only be meant."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ...application.inspect_sessions import InspectSessions, SessionSummary
+from ...domain.identifiers import SessionId, parse_id
+from .failures import UsageError
+
+LOOKED_AT_MAX = 200
+SHOWN_MAX = 10
+
+
+def session_id_of(argument: str | None, option: str | None) -> SessionId | None:
+    """The session that was named, None when none was.
+
+    Raises:
+        UsageError: two were named, or it is no id.
+    """
+    if argument is not None and option is not None and argument != option:
+        raise UsageError(f"Two sessions are named: {argument!r} and {option!r}.", "Name one.")
+    named = option if argument is None else argument
+    if named is None:
+        return None
+    try:
+        named.encode()
+        return SessionId(parse_id(named, "a session id"))
+    except ValueError as error:
+        raise UsageError(f"This is no session id: {error}.", "`safepoint list` shows the ids.") from error
+
+
+def required_session(argument: str | None, option: str | None) -> SessionId:
+    """As `session_id_of`, where there must be one."""
+    named = session_id_of(argument, option)
+    if named is None:
+        raise UsageError("No session is named.", "Name one; `safepoint list` shows them.")
+    return named
+
+
+def known(inspect: InspectSessions, session_id: SessionId) -> SessionSummary:
+    """Look at a session that must exist."""
+    found = inspect.one(session_id)
+    if found is None:
+        hint = "`safepoint list` shows the sessions of this store; --store names another."
+        raise UsageError(f"There is no session {session_id} in this store.", hint, code="unknown_session")
+    return found
+
+
+def meant(inspect: InspectSessions) -> SessionSummary | None:
+    """The session to resume where none is named: the one used last, else the only one with something to resume.
+
+    Returns:
+        None where there is nothing to resume.
+
+    Raises:
+        UsageError: several could be meant.
+    """
+    newest = list(islice(inspect.every(), LOOKED_AT_MAX))
+    candidates = [one for one in newest if one.state.may_be_resumed]
+    if not candidates or candidates[0] is newest[0] or len(candidates) == 1:
+        return candidates[0] if candidates else None
+    shown = ", ".join(one.session_id for one in candidates[:SHOWN_MAX])
+    more = "" if len(candidates) <= SHOWN_MAX else f" and {len(candidates) - SHOWN_MAX} more"
+    raise UsageError(f"Several sessions could be meant: {shown}{more}.", "Name one.", code="ambiguous_session")

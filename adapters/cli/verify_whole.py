@@ -1,0 +1,96 @@
+"""Verifies a whole store and names every damaged stream."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from ...application.verify_store import Verification
+from ...application.verify_stream import StreamDamage
+from ...ports.store_keeping import Trust
+from . import documents
+from .escaping import one_line
+from .exit_codes import ExitCode
+from .output import Output
+from .runtimes import reading
+
+TOLD_EVERY_SECONDS = 1.0
+
+
+def verify_whole(out: Output, store: Path) -> int:
+    """Verify it; returns the exit status."""
+    with reading(store) as runtime:
+        found: Verification = runtime.parts.verify_store()(_Progress(out))
+    code = ExitCode.DONE if found.sound else ExitCode.CORRUPTION
+    if found.sound and found.condition.trust is Trust.COPIED:
+        code = ExitCode.PARKED
+    _say(out, store, found)
+    condition = found.condition
+    members = {
+        "store": str(store),
+        "sound": found.sound,
+        "condition": {
+            "trust": condition.trust.value,
+            "detail": condition.detail,
+            "generation": condition.generation,
+            "events": condition.events,
+            "anchored_events": condition.anchored_events,
+        },
+        "streams": found.streams,
+        "events": found.events,
+        "damaged_streams": found.damaged_streams,
+        "damages": [_damage(damage) for damage in found.damages],
+        "owners": [{"session_id": one.session_id, "fault": one.fault.value} for one in found.owners],
+        "projection_differences": found.projection_differences,
+        "projections": [{"table": one.table, "key": list(one.key), "kind": one.kind} for one in found.projections],
+        "unread": found.unread,
+        "exit_code": int(code),
+    }
+    out.document(documents.VERIFY, documents.filled(documents.VERIFY, members))
+    return code
+
+
+def _say(out: Output, store: Path, found: Verification) -> None:
+    out.say(f"{store}: {found.events} events in {found.streams} streams read.")
+    if found.condition.trust is not Trust.OK:
+        out.say(f"It cannot vouch for what it does not hold: {one_line(found.condition.detail, 400)}")
+    for damage in found.damages:
+        where = "" if damage.sequence is None else f", event {damage.sequence}"
+        kind = "" if damage.topic is None else f" ({one_line(damage.topic)})"
+        out.say(f"Damaged: {one_line(damage.stream)}{where}{kind} [{damage.code}]: {one_line(damage.detail, 400)}")
+    for owner in found.owners:
+        out.say(f"Owner of session {one_line(owner.session_id)}: {owner.fault.replace('_', ' ')}.")
+    for view in found.projections[:20]:
+        out.say(f"View {view.table}, row {one_line(view.key)}: {view.kind}. Views are made from events; none is lost.")
+    if found.unread is not None:
+        out.say(f"Not everything could be read: {one_line(found.unread, 400)}")
+    if found.sound:
+        out.say("Sound: every chain verifies, and the views are what the events make.")
+
+
+def _damage(damage: StreamDamage) -> documents.Json:
+    kind, _, stream_id = damage.stream.partition(":")
+    return {
+        "stream": damage.stream,
+        "session_id": stream_id if kind == "session" else None,
+        "run_id": stream_id if kind == "run" else None,
+        "sequence": damage.sequence,
+        "type": damage.topic,
+        "code": str(damage.code),
+        "detail": damage.detail,
+    }
+
+
+class _Progress:
+    """Says how far it is, now and then, on a terminal."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._next_at = time.monotonic() + TOLD_EVERY_SECONDS
+        self._terminal = sys.stderr.isatty()
+
+    def __call__(self, streams: int, events: int) -> None:
+        if self._terminal and time.monotonic() >= self._next_at:
+            self._next_at = time.monotonic() + TOLD_EVERY_SECONDS
+            self._out.tell(f"{events} events in {streams} streams …")

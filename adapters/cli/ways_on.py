@@ -1,0 +1,128 @@
+"""The exact commands that are open to a person when a run is parked, most fitting first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...application.inspect_runs import OperationSeen
+from ...domain.planning.outcome import Reason
+from ...domain.reasons import ParkReason
+from ...ports.supervised import Overness
+from .command_lines import CommandLines
+from .exit_codes import ExitCode, exit_code_of_park
+
+MESSAGE = "YOUR MESSAGE"
+_UNCERTAIN = frozenset({ParkReason.DANGLING_TOOL_STATE, ParkReason.TOOL_RECOVERY_PARKED})
+_WORKSPACE = frozenset(
+    {
+        ParkReason.WORKSPACE_IDENTITY_MISSING,
+        ParkReason.WORKSPACE_IDENTITY_MISMATCH,
+        ParkReason.WORKSPACE_COPY_AMBIGUOUS,
+        ParkReason.SAFETY_OBSERVATION_UNAVAILABLE,
+    }
+)
+_AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
+
+
+class WayOn(NamedTuple):
+    """A command, and what it is for."""
+
+    command: str
+    what_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    """What is known where a run is parked.
+
+    Attributes:
+        cwd: the folder that the run worked in, where it is known.
+    """
+
+    session_id: str
+    run_id: str | None
+    reasons: Sequence[Reason]
+    operations: Sequence[OperationSeen]
+    cwd: str | None = None
+
+    @property
+    def codes(self) -> frozenset[ParkReason]:
+        """Every code."""
+        return frozenset(reason.code for reason in self.reasons)
+
+
+def ways_on(parking: Parking, commands: CommandLines) -> tuple[WayOn, ...]:
+    """Name what can be done; each command once."""
+    return tuple({way.command: way for way in _ways(parking, commands)}.values())
+
+
+def as_documents(ways: Iterable[WayOn]) -> list[dict[str, str]]:
+    """For JSON."""
+    return [{"command": way.command, "what_for": way.what_for} for way in ways]
+
+
+def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
+    session, codes = parking.session_id, parking.codes
+    if ParkReason.SESSION_BUSY in codes:
+        yield WayOn(commands.about("status", "--session", session), "see who works on it")
+        yield WayOn(commands.about("cancel", session), "stop what is running")
+        return
+    if ParkReason.RESUME_CANDIDATE_MISSING in codes:
+        yield WayOn(commands.about("list"), "see all sessions")
+        yield _new_turn(session, commands, "start a new turn")
+        return
+    if exit_code_of_park(codes) is ExitCode.CORRUPTION:
+        yield WayOn(commands.about("verify"), "find the damaged place")
+    if parking.run_id is not None:
+        yield WayOn(commands.about("show", session, "--run", parking.run_id), "see what happened")
+    if ParkReason.RESUME_FEATURE_DISABLED in codes:
+        resume = commands.asking("resume", session)
+        yield WayOn(f"SAFEPOINT_RESUME=1 {resume}", "continue with resuming switched on")
+    yield from _ending(parking.operations)
+    if ParkReason.PENDING_PERMISSION in codes:
+        resume = commands.asking("resume", session, "--drop-permissions")
+        yield WayOn(resume, "continue without the calls that wait for permission")
+    if codes & _WORKSPACE and parking.cwd is not None:
+        resume = commands.asking("resume", session, "--workspace", parking.cwd)
+        yield WayOn(resume, "continue in the folder that the run worked in")
+    if drift := _drift(parking.reasons):
+        resume = commands.asking("resume", session, "--accept-drift", ",".join(drift))
+        yield WayOn(resume, "continue although that changed; the model is told")
+    if codes & _AGAIN:
+        yield WayOn(commands.asking("resume", session), "try again")
+    if ParkReason.EFFECT_MAY_BE_RUNNING in codes or ParkReason.BACKGROUND_OPERATION_PENDING in codes:
+        yield WayOn(commands.asking("resume", session), "try again when it has ended")
+    if not codes <= {ParkReason.RESUME_FEATURE_DISABLED}:
+        uncertain = bool(codes & _UNCERTAIN)
+        told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"
+        yield _new_turn(session, commands, told)
+
+
+def _new_turn(session: str, commands: CommandLines, what_for: str) -> WayOn:
+    return WayOn(commands.asking("run", MESSAGE, "--session", session), what_for)
+
+
+def _ending(operations: Sequence[OperationSeen]) -> Iterator[WayOn]:
+    """Ending the first process ends all of an operation: it is the supervisor."""
+    for seen in operations:
+        if seen.over.overness is Overness.RUNNING and seen.over.processes:
+            process = seen.over.processes[0]
+            yield WayOn(f"kill {process.pid}", f"end what {seen.verdict.tool_name} started ({process.name})")
+
+
+def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
+    found: list[str] = []
+    for reason in reasons:
+        if reason.code is ParkReason.TOOL_CATALOG_MISMATCH and not _missing(reason.detail):
+            found.append("tools")
+        if reason.code is ParkReason.EXECUTION_PROFILE_MISMATCH:
+            changed = reason.detail.get("changed")
+            found += [str(one) for one in changed] if isinstance(changed, list) else []
+    return tuple(dict.fromkeys(found))
+
+
+def _missing(detail: Mapping[str, Any]) -> bool:
+    """True where a used tool is gone: then accepting it would offer a history that names a tool nobody has."""
+    return bool(detail.get("missing"))

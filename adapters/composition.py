@@ -1,0 +1,264 @@
+"""The one place that knows which adapter stands behind which port. SPEC section 3, STYLE section 4."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from dependency_injector import containers, providers
+
+from ..application.async_ledger import AsyncLedger
+from ..application.cancel_run import CancelRun
+from ..application.drive_run import DriveRun
+from ..application.inspect_runs import InspectRuns
+from ..application.inspect_sessions import InspectSessions
+from ..application.ledger import Ledger
+from ..application.live_operations import LiveOperations
+from ..application.live_runs import LiveRuns
+from ..application.over import OverJudge
+from ..application.ownership import SessionOwnership
+from ..application.places import Places
+from ..application.plan_resume import PlanResume
+from ..application.record_settled_jobs import RecordSettledJobs
+from ..application.repair_preview import RepairPreview
+from ..application.repair_session import RepairSession
+from ..application.resume_run import ResumeRun
+from ..application.run_agent import RunAgent
+from ..application.run_turn import RunTurn
+from ..application.spines import Spines
+from ..application.start_turn import StartTurn
+from ..application.stopping import BOUND_SECONDS
+from ..application.verify_store import VerifyStore
+from ..domain.errors import SafepointError
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
+from ..ports.event_store import EventStore
+from ..ports.failpoints import Failpoints
+from ..ports.handover import Handler
+from .failpoints.killing import failpoints_from
+from .failpoints.null import NoFailpoints
+from .failpoints.store_points import StorePoints
+from .observation.guarded_sink import GuardedSink
+from .observation.logging_sink import LoggingSink
+from .process.background_work import SupervisedJobs
+from .process.handover import UnixSocketHandover
+from .process.heard_incarnations import HeardIncarnations
+from .process.incarnations import FileLockIncarnations
+from .process.supervisor import ProcessSupervisor
+from .sqlite.store import SqliteStore, open_reader, open_store
+from .system.clock import SystemClock
+from .system.ids import Uuid7Ids
+from .workspace.marker_identity import MarkerWorkspaceIdentity
+
+KeyT = TypeVar("KeyT")
+RowT = TypeVar("RowT")
+
+RESUME_VARIABLE = "SAFEPOINT_RESUME"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one runtime is made with.
+
+    Attributes:
+        store: the database file, absolute.
+        read_only: look only: no byte of the store changes, nothing is owned.
+        cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
+        environment: read for `SAFEPOINT_RESUME` and, with `SAFEPOINT_TEST_HOOKS=1`, for failpoints.
+    """
+
+    store: Path
+    read_only: bool = False
+    cancel_bound_seconds: float = BOUND_SECONDS
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @property
+    def locks(self) -> Path:
+        """The folder of lock files; one, by whatever name the store was given."""
+        return Path(f"{os.path.realpath(self.store)}.locks")
+
+    def resume_enabled(self) -> bool:
+        """The feature switch of SPEC section 17."""
+        return self.environment.get(RESUME_VARIABLE) != "0"
+
+
+def _store(settings: Settings, points: StorePoints, failpoints: Failpoints) -> SqliteStore:
+    if settings.read_only:
+        return open_reader(settings.store)
+    return open_store(settings.store, on_point=None if isinstance(failpoints, NoFailpoints) else points.on_point)
+
+
+def _events(store: SqliteStore, points: StorePoints, failpoints: Failpoints) -> EventStore:
+    return store.events if isinstance(failpoints, NoFailpoints) else points.watched(store.events)
+
+
+def _answer(cancel_run: Callable[[], CancelRun]) -> Handler:
+    return cancel_run().answer
+
+
+class Composition(containers.DeclarativeContainer):
+    """Every part, made when it is first asked for; use cases are made anew each time."""
+
+    settings = providers.Dependency(instance_of=Settings)
+
+    clock = providers.Singleton(SystemClock)
+    ids = providers.Singleton(Uuid7Ids)
+    sink = providers.Singleton(GuardedSink, providers.List(providers.Singleton(LoggingSink)))
+    failpoints = providers.Singleton(failpoints_from, settings.provided.environment)
+    store_points = providers.Singleton(StorePoints, failpoints)
+    store = providers.Singleton(_store, settings, store_points, failpoints)
+    events = providers.Singleton(_events, store, store_points, failpoints)
+
+    supervisor = providers.Singleton(ProcessSupervisor, settings.provided.locks)
+    handover = providers.Singleton(UnixSocketHandover, settings.provided.locks)
+    jobs = providers.Singleton(SupervisedJobs, supervisor)
+    workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
+
+    cancel_run = providers.Factory(CancelRun)
+    incarnations = providers.Singleton(
+        HeardIncarnations,
+        providers.Singleton(FileLockIncarnations, settings.provided.locks),
+        handover,
+        providers.Callable(_answer, cancel_run.provider).provider,
+    )
+
+    live_operations = providers.Singleton(LiveOperations)
+    live_runs = providers.Singleton(LiveRuns)
+    spines = providers.Singleton(Spines, clock, ids)
+    ledger = providers.Singleton(Ledger, events, store.provided.owners)
+    async_ledger = providers.Singleton(AsyncLedger, ledger)
+    ownership = providers.Singleton(SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget)
+    over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
+
+    repair_session = providers.Factory(RepairSession, ledger, spines, sink)
+    settle_jobs = providers.Factory(RecordSettledJobs, ledger, spines, jobs)
+    # The store is the durable sink of T1 and T2, so runs may declare the protocol (SPEC section 5).
+    start_turn = providers.Factory(StartTurn, events, async_ledger, spines, TOOL_BOUNDARY_PROTOCOL)
+    places = providers.Singleton(Places)
+    run_agent = providers.Factory(
+        RunAgent, async_ledger, spines, ids, failpoints, supervisor, jobs, live_operations, places=places
+    )
+    drive_run = providers.Factory(
+        DriveRun,
+        run_agent,
+        ownership,
+        live_runs,
+        live_operations,
+        sink,
+        cancel_bound_seconds=settings.provided.cancel_bound_seconds,
+    )
+    run_turn = providers.Factory(RunTurn, ownership, repair_session, start_turn, drive_run)
+    cancel_run.add_args(ledger, ownership, repair_session, live_runs, handover, spines)
+    plan_resume = providers.Factory(
+        PlanResume,
+        events,
+        ownership,
+        over,
+        workspaces,
+        providers.Factory(RepairPreview, jobs),
+        feature_enabled=settings.provided.resume_enabled,
+        protocol=TOOL_BOUNDARY_PROTOCOL,
+    )
+    resume_run = providers.Factory(
+        ResumeRun,
+        async_ledger,
+        ownership,
+        repair_session,
+        settle_jobs,
+        plan_resume,
+        drive_run,
+        spines,
+        ids,
+        failpoints,
+        sink,
+    )
+    inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
+    inspect_runs = providers.Factory(InspectRuns, events, store.provided.views, over)
+    verify_store = providers.Factory(VerifyStore, events, store, store.provided.owners, store.provided.projections)
+
+
+class Runtime:
+    """One store, opened by this process, and the use cases over it; a context manager.
+
+    What was opened is closed in reverse order, the incarnation's lock last, also when opening failed half way.
+
+    Attributes:
+        parts: the composition; a test or an embedder overrides a provider before the runtime is entered.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.parts = Composition(settings=settings)
+        self.parts.check_dependencies()
+        self._closing = ExitStack()
+        self._ownership: SessionOwnership | None = None
+        self._keep_lock_file = True
+
+    def __enter__(self) -> Self:
+        """Open the store; nothing is owned yet.
+
+        Raises:
+            StoreError: it cannot be opened; nothing was left behind.
+        """
+        try:
+            store = self.parts.store()
+            self._closing.callback(self._leave)
+            self._closing.callback(store.close)
+            self._ownership = self.parts.ownership()
+            self._closing.callback(self._look_whether_needed_as_proof)
+            self._closing.callback(self.parts.incarnations().stop_hearing)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def deaf(self) -> str | None:
+        """Why a `cancel` from another process cannot be heard here, None while it can or nothing is owned."""
+        deaf: str | None = self.parts.incarnations().deaf
+        return deaf
+
+    def close(self) -> None:
+        """Stop listening, close the store, end this life; idempotent."""
+        self._closing.close()
+
+    def _leave(self) -> None:
+        if self._ownership is not None:
+            self._ownership.leave(keep_lock_file=self._keep_lock_file)
+
+    def _look_whether_needed_as_proof(self) -> None:
+        """The lock file stays while a session names this life as its owner, or a dispatch of it has no outcome.
+
+        Without it, nobody could ever see that this process has ended. In doubt it stays.
+        """
+        ownership, store = self._ownership, self.parts.store()
+        if ownership is None or not ownership.begun:
+            return
+        me = ownership.incarnation.incarnation_id
+        try:
+            owned = _pages(lambda after: store.owned_sessions(after=after), "", lambda row: row.session_id)
+            open_ = _pages(lambda after: store.views.unsettled(after=after), None, lambda row: row.key)
+            self._keep_lock_file = (
+                len(self.parts.live_operations()) > 0
+                or any(row.incarnation_id == me for row in owned)
+                or any(row.incarnation_id == me and row.outcome_event_id is None for row in open_)
+            )
+        except SafepointError:
+            return
+
+
+def _pages(page: Callable[[KeyT], Sequence[RowT]], first: KeyT, key: Callable[[RowT], KeyT]) -> Iterator[RowT]:
+    """All rows of a paged list."""
+    rows = page(first)
+    while rows:
+        yield from rows
+        rows = page(key(rows[-1]))

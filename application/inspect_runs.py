@@ -1,0 +1,143 @@
+"""One run as it stands: operations with verdicts, whether they are over, and facts. SPEC R11, sections 9 and 15."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ..domain.errors import StoreDamaged
+from ..domain.events.run import ExecutionProfile
+from ..domain.identifiers import OperationId, RunId, run_stream
+from ..domain.reasons import ParkReason, WriteRefusal
+from ..domain.recovery.resolver import resolve
+from ..domain.recovery.verdict import Resolution, Verdict
+from ..domain.run.state import Permission, Run
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
+from ..ports.event_store import EventReader, EventStore
+from ..ports.supervised import Overness
+from ..ports.views import RunRow, Views
+from .over import OverJudge, OverState
+from .session_health import Damage
+from .states import Head, advance, empty, events_after
+from .timeline import TimelineFact, fact_of
+
+FACTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSeen:
+    """One tool call: the resolver's verdict, and whether anything that it started may still run."""
+
+    verdict: Verdict
+    over: OverState
+
+    @property
+    def unsettled(self) -> bool:
+        """True where a resume may not go past it."""
+        return not self.verdict.is_settled or self.over.overness is not Overness.OVER
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """One run.
+
+    Attributes:
+        row: the projection's row.
+        high_water: how many events verify, and `digest` names them.
+        resolution: the verdicts on these events.
+        facts: the newest of its facts, oldest first; `facts_left_out` older ones are not among them.
+        damage: why what follows the verified events cannot be read; None where nothing does.
+        foreign: the store cannot vouch for what is absent in it.
+    """
+
+    row: RunRow
+    high_water: int
+    digest: str
+    profile: ExecutionProfile | None
+    resolution: Resolution
+    operations: tuple[OperationSeen, ...]
+    open_permissions: tuple[Permission, ...]
+    jobs_running: int
+    facts: tuple[TimelineFact, ...]
+    facts_left_out: int
+    damage: Damage | None
+    foreign: bool
+
+    @property
+    def unsettled(self) -> tuple[OperationSeen, ...]:
+        """The operations that a resume may not go past."""
+        return tuple(seen for seen in self.operations if seen.unsettled)
+
+
+class InspectRuns:
+    """Looks at runs.
+
+    Args:
+        store: the events.
+        views: the projections.
+        over: tells whether operations are over.
+    """
+
+    def __init__(self, store: EventStore, views: Views, over: OverJudge) -> None:
+        self._store = store
+        self._views = views
+        self._over = over
+
+    def __call__(self, run_id: RunId, *, facts_max: int = 0, full: bool = False) -> RunSeen | None:
+        """Read and judge a run; None when no event names it.
+
+        Args:
+            facts_max: how many of its newest facts are told, 0 to `FACTS_MAX`.
+            full: with arguments and results.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        row = self._views.run(run_id)
+        if row is None:
+            return None
+        facts: deque[TimelineFact] = deque(maxlen=facts_max)
+        with self._store.snapshot() as reader:
+            head, damage = _read(reader, run_id, facts, full=full)
+            foreign = reader.standing(run_id).foreign
+        run = head.run()
+        # Behind a damaged place facts are missing, so a missing dispatch proves nothing, as in a foreign run.
+        resolution = resolve(run.tools, foreign=foreign or damage is not None)
+        return RunSeen(
+            row,
+            head.sequence,
+            head.digest,
+            None if run.opening is None else run.opening.profile,
+            resolution,
+            self._operations(run, resolution),
+            run.open_permissions,
+            len(run.jobs),
+            tuple(facts),
+            head.sequence - len(facts),
+            damage,
+            foreign,
+        )
+
+    def _operations(self, run: Run, resolution: Resolution) -> tuple[OperationSeen, ...]:
+        running = {state.operation_id: state for state in self._over.not_over_in(run)}
+        return tuple(OperationSeen(verdict, _over(verdict, running)) for verdict in resolution.verdicts)
+
+
+def _over(verdict: Verdict, running: dict[OperationId, OverState]) -> OverState:
+    operation_id = OperationId(verdict.operation_id or "")
+    return running.get(operation_id) or OverState(operation_id, Overness.OVER)
+
+
+def _read(reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool) -> tuple[Head, Damage | None]:
+    """Fold a run as far as it verifies."""
+    head = empty(run_stream(run_id))
+    try:
+        for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
+            head = advance(head, sealed)
+            if facts.maxlen:
+                facts.append(fact_of(sealed, full=full))
+    except DamagedEvent as error:
+        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))
+    except StoreDamaged as error:
+        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail)
+    return head, None

@@ -1,0 +1,169 @@
+"""What there is in a store, session by session, for people and programs that only look. SPEC section 17, F12, F13.
+
+Nothing here decides or changes anything: states are shown from projections, and whatever acts reads the events again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..domain.events.run import RunStatus
+from ..domain.identifiers import RunId, SessionId
+from ..ports.event_store import EventReader, EventStore
+from ..ports.incarnations import Incarnation, Liveness
+from ..ports.views import RunRow, SessionKey, SessionRow, Views
+from .ownership import SessionOwnership
+from .session_health import Damage, damage_of
+
+
+class SessionState(StrEnum):
+    """How a session stands, as far as can be seen without planning."""
+
+    EMPTY = "empty"
+    """No run was admitted."""
+    RUNNING = "running"
+    """Its head run is open and its owner lives."""
+    INTERRUPTED = "interrupted"
+    """Its head run is open and its owner is dead, or nobody owns it."""
+    OWNER_NOT_SEEN = "owner_not_seen"
+    """Its head run is open, and whether its owner lives could not be seen."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+    """A person gave its damaged head run up."""
+    UNREADABLE = "unreadable"
+    """Its record is damaged; `damage` says where."""
+
+    @property
+    def may_be_resumed(self) -> bool:
+        """True where there is something that a plan could continue."""
+        return self in _RESUMABLE
+
+
+_RESUMABLE = {
+    SessionState.INTERRUPTED,
+    SessionState.OWNER_NOT_SEEN,
+    SessionState.FAILED,
+    SessionState.CANCELLED,
+}
+_ENDED = {status.value: SessionState(status.value) for status in RunStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One session: how it stands, and the row that it was read from.
+
+    Attributes:
+        unsettled: operations whose outcome is missing or says that the effect is unknown.
+        owner: the recorded process that owns it now, None where none does or none is recorded.
+        owner_liveness: None where nobody owns it, or where it was not looked at because its head has ended.
+    """
+
+    row: SessionRow
+    state: SessionState
+    owner: Incarnation | None = None
+    owner_liveness: Liveness | None = None
+    damage: Damage | None = None
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session."""
+        return self.row.session_id
+
+    @property
+    def head_run_id(self) -> RunId | None:
+        """Its newest run."""
+        return self.row.head_run_id
+
+    @property
+    def unsettled(self) -> int:
+        """How many operations have no certain outcome."""
+        return self.row.unsettled
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of sessions, the one that was used last first; `after` is where the next page begins, None at the end."""
+
+    sessions: tuple[SessionSummary, ...]
+    after: SessionKey | None
+
+
+class InspectSessions:
+    """Looks at sessions.
+
+    Args:
+        store: the events.
+        views: the projections that are listed.
+        ownership: tells whether owners live; nothing is owned through it here.
+    """
+
+    def __init__(self, store: EventStore, views: Views, ownership: SessionOwnership) -> None:
+        self._store = store
+        self._views = views
+        self._ownership = ownership
+
+    def page(self, *, after: SessionKey | None = None, limit: int = 50) -> SessionPage:
+        """List sessions, the one that was used last first; a damaged one is listed as unreadable, with its code.
+
+        Args:
+            after: where the page before ended.
+            limit: how many, 1 to 999.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+            StoreDamaged: the list itself cannot be read.
+        """
+        rows = self._views.sessions(after=after, limit=limit + 1)
+        with self._store.snapshot() as reader:
+            shown = tuple(self._summary(reader, row) for row in rows[:limit])
+        return SessionPage(shown, shown[-1].row.key if len(rows) > limit else None)
+
+    def one(self, session_id: SessionId) -> SessionSummary | None:
+        """Look at one session; None when no event names it."""
+        row = self._views.session(session_id)
+        if row is None:
+            return None
+        with self._store.snapshot() as reader:
+            return self._summary(reader, row)
+
+    def every(self, *, page_size: int = 100) -> Iterator[SessionSummary]:
+        """All sessions, page by page, the one that was used last first."""
+        after: SessionKey | None = None
+        while True:
+            page = self.page(after=after, limit=page_size)
+            yield from page.sessions
+            if page.after is None:
+                return
+            after = page.after
+
+    def runs(self, session_id: SessionId, *, limit: int = 50) -> tuple[RunRow, ...]:
+        """The newest runs of a session, in order of admission."""
+        rows: list[RunRow] = []
+        while page := self._views.runs(session_id, after=rows[-1].admitted_sequence or 0 if rows else 0):
+            rows = [*rows, *page][-limit:]
+            if page[-1].admitted_sequence is None:
+                break
+        return tuple(rows)
+
+    def _summary(self, reader: EventReader, row: SessionRow) -> SessionSummary:
+        if (damage := damage_of(reader, row)) is not None:
+            return SessionSummary(row, SessionState.UNREADABLE, damage=damage)
+        if row.head_run_id is None:
+            return SessionSummary(row, SessionState.EMPTY)
+        if row.head_abandoned_by is not None:
+            return SessionSummary(row, SessionState.ABANDONED)
+        if row.head_status is not None:
+            return SessionSummary(row, _ENDED.get(row.head_status, SessionState.FAILED))
+        _, owner, liveness = self._ownership.owner_of(row.session_id)
+        match liveness:
+            case Liveness.ALIVE:
+                state = SessionState.RUNNING
+            case Liveness.COULD_NOT_LOOK:
+                state = SessionState.OWNER_NOT_SEEN
+            case _:
+                state = SessionState.INTERRUPTED
+        return SessionSummary(row, state, owner, liveness)

@@ -1,0 +1,159 @@
+"""Reads a whole store and says what of it cannot be what was written. SPEC sections 6, 7 and 23 (F12).
+
+It goes stream by stream and page by page, goes on after damage, and names the first damaged event of each stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..domain.errors import StoreDamaged
+from ..domain.identifiers import SessionId
+from ..domain.reasons import WriteRefusal
+from ..ports.event_store import EventStore
+from ..ports.session_owners import SessionOwners
+from ..ports.store_keeping import Projections, StoreCondition, StoreKeeping, Trust
+from .verify_stream import StreamDamage, verify_stream
+
+FINDINGS_MAX = 1_000
+"""How many findings of a kind are kept; all are counted."""
+
+
+class OwnerFault(StrEnum):
+    """What is wrong with the control row of an owned session."""
+
+    NEVER_REGISTERED = "never_registered"
+    """The facts of the owning process are not recorded, so nobody can ever see whether it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFinding:
+    """One owned session whose row does not add up."""
+
+    session_id: SessionId
+    fault: OwnerFault
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionFinding:
+    """A row of a view that is not what the events make: `missing`, `extra` or `different`."""
+
+    table: str
+    key: tuple[str | int | None, ...]
+    kind: str
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was read and what was found.
+
+    Attributes:
+        damages: the first damaged event of each damaged stream; at most `FINDINGS_MAX`, `damaged_streams` counts all.
+        projections: likewise, counted by `projection_differences`; these are rebuilt, never believed, and lose nothing.
+        unread: why the list of streams itself could not be read to its end, None when it was.
+    """
+
+    condition: StoreCondition
+    streams: int = 0
+    events: int = 0
+    damaged_streams: int = 0
+    damages: list[StreamDamage] = field(default_factory=list)
+    owners: list[OwnerFinding] = field(default_factory=list)
+    projection_differences: int = 0
+    projections: list[ProjectionFinding] = field(default_factory=list)
+    unread: str | None = None
+
+    @property
+    def tail_is_vouched_for(self) -> bool:
+        """False when the store is behind its anchor, has none, or does not match it: its end may be missing."""
+        return self.condition.trust in {Trust.OK, Trust.COPIED}
+
+    @property
+    def sound(self) -> bool:
+        """True when nothing that was written is missing or changed, as far as this can be seen."""
+        return not (self.damaged_streams or self.projection_differences or self.owners or self.unread) and (
+            self.tail_is_vouched_for
+        )
+
+
+class VerifyStore:
+    """Verifies one store.
+
+    Args:
+        store: the events.
+        keeping: lists streams, and compares the store with its anchor.
+        owners: the control rows.
+        projections: the views, compared with the events.
+    """
+
+    def __init__(
+        self, store: EventStore, keeping: StoreKeeping, owners: SessionOwners, projections: Projections
+    ) -> None:
+        self._store = store
+        self._keeping = keeping
+        self._owners = owners
+        self._projections = projections
+
+    def __call__(self, progress: Callable[[int, int], None] = lambda streams, events: None) -> Verification:
+        """Read everything once.
+
+        Args:
+            progress: told after each stream how many streams and events were read.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+            StoreDamaged: not even its condition can be read.
+        """
+        found = Verification(self._keeping.condition())
+        try:
+            for stream in self._streams():
+                self._stream(stream, found)
+                progress(found.streams, found.events)
+            self._owned(found)
+            self._views(found)
+        except StoreDamaged as error:
+            found.unread = error.detail
+        return found
+
+    def _streams(self) -> Iterator[str]:
+        after = ""
+        while names := self._keeping.streams(after=after):
+            yield from names
+            after = names[-1]
+
+    def _stream(self, stream: str, found: Verification) -> None:
+        found.streams += 1
+        try:
+            with self._store.snapshot() as reader:
+                read = verify_stream(reader, stream)
+            found.events += read.events
+            damage = read.damage
+        except StoreDamaged as error:
+            damage = StreamDamage(stream, None, None, WriteRefusal.STORE_DAMAGED, error.detail)
+        if damage is not None:
+            found.damaged_streams += 1
+            if len(found.damages) < FINDINGS_MAX:
+                found.damages.append(damage)
+
+    def _owned(self, found: Verification) -> None:
+        after = ""
+        while rows := self._keeping.owned_sessions(after=after):
+            for row in rows:
+                if row.incarnation_id is None:
+                    continue
+                if self._owners.incarnation(row.incarnation_id) is None and len(found.owners) < FINDINGS_MAX:
+                    found.owners.append(OwnerFinding(row.session_id, OwnerFault.NEVER_REGISTERED))
+            after = rows[-1].session_id
+
+    def _views(self, found: Verification) -> None:
+        for difference in self._projections.differences():
+            found.projection_differences += 1
+            if len(found.projections) < FINDINGS_MAX:
+                kind = "different"
+                if difference.found is None:
+                    kind = "missing"
+                elif difference.expected is None:
+                    kind = "extra"
+                found.projections.append(ProjectionFinding(difference.table, difference.key, kind))
