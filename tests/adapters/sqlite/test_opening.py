@@ -88,6 +88,20 @@ def test_a_closed_store_leaves_database_and_anchor_alone(
     again.close()
 
 
+@pytest.mark.parametrize("name", ["mode=memory", ":memory:", "a?b#c%41 d", "naïve😀", "'quote\"", "-x"])
+def test_any_file_name_is_a_file_name(tmp_path: Path, name: str) -> None:
+    """SQLite's URIs, or the library, would read some of them as something else."""
+    store = open_store(tmp_path / name)
+    one = RecordedSession()
+    one.own(store.owners)
+    one.keep(store.events, *one.opened())
+    assert {f"{name}", f"{name}.anchor", f"{name}-wal"} <= set(names(tmp_path))
+    store.close()
+    again = open_reader(tmp_path / name)
+    assert again.condition().events == 4
+    again.close()
+
+
 def test_the_settings_of_a_durable_store_are_set(path: Path, recorded: RecordedSession, store: SqliteStore) -> None:
     connection = store._writer._connection  # type: ignore[union-attr]
     found = {
