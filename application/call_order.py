@@ -24,7 +24,7 @@ def predecessors(calls: Sequence[BoundCall | None]) -> tuple[tuple[int, ...], ..
         if call is None or not call.needs_permission:
             waits.append(())
         elif call.resource_key is None:
-            before = {*last_by_key.values(), *(() if last_keyless is None else (last_keyless,))}
+            before = last_by_key.values() or (() if last_keyless is None else (last_keyless,))
             waits.append(tuple(sorted(before)))
             last_keyless, last_by_key = position, {}
         else:

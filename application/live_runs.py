@@ -42,7 +42,7 @@ class LiveRun:
         try:
             await self.recorder.append(CancelRequested(**self.recorder.spine(), by=by))
         except WriteRefused as refused:
-            if refused.code is WriteRefusal.RUN_SEALED:
+            if refused.code is WriteRefusal.RUN_SEALED or self.recorder.ended:
                 return False
             raise
         finally:

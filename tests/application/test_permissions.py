@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
@@ -33,7 +32,7 @@ from safepoint.ports.permission_gate import (
 )
 
 from .counted_tools import Counted
-from .wiring import SESSION, Process, check_sound, go, until
+from .wiring import SESSION, Process, beside, check_sound, go, until
 
 ACT = calls(("act", {"n": 1}))
 
@@ -153,11 +152,8 @@ def test_parallel_questions_are_answered_each_for_itself_in_either_order_r3_173(
             other = "right" if first == "left" else "left"
             person.say(other, answers[other])
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(answering)
-            model = PlannedModel([calls(("left", {}), ("right", {})), says("done")])
-            result = await process.turn("go", model, [left, right], gate=person)
-        return result.run_id
+        model = PlannedModel([calls(("left", {}), ("right", {})), says("done")])
+        return (await beside(answering, process.turn("go", model, [left, right], gate=person))).run_id
 
     run_id = go(work)
     assert ran == ["left"]
@@ -181,10 +177,9 @@ def test_a_run_that_is_stopped_while_a_question_is_open_closes_it_once_as_cancel
             await lives[0].cancel("ada")
             await lives[0].cancel("bob")
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(stopping)
-            model = PlannedModel([calls(("act", {"n": 1}), text="May I?"), says("never asked for")])
-            result = await process.turn("please act", model, [act.function], gate=person, started=lives.append)
+        model = PlannedModel([calls(("act", {"n": 1}), text="May I?"), says("never asked for")])
+        turn = process.turn("please act", model, [act.function], gate=person, started=lives.append)
+        result = await beside(stopping, turn)
         assert result.outcome.status is RunStatus.CANCELLED
         assert len(model.asked) == 1
         return result.run_id

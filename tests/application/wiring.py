@@ -8,7 +8,7 @@ assert process.topics(result.run_id)[-1] == "run.ended.v1"
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from safepoint.adapters.memory.lifecycle_sink import CollectingSink
 from safepoint.adapters.memory.model_provider import Planned, PlannedModel
 from safepoint.adapters.memory.supervisor import MemorySupervisor, Program
 from safepoint.adapters.memory.tables import Failure
+from safepoint.adapters.memory.workspace import MemoryWorkspaces
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.system.clock import SystemClock
@@ -41,7 +42,11 @@ from safepoint.application.live_runs import LiveRun, LiveRuns
 from safepoint.application.over import OverJudge
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.places import Places
+from safepoint.application.plan_resume import PlanRequest, PlanResume
+from safepoint.application.record_settled_jobs import RecordSettledJobs
+from safepoint.application.repair_preview import RepairPreview
 from safepoint.application.repair_session import RepairSession
+from safepoint.application.resume_run import Continued, Parked, ResumeRun
 from safepoint.application.run_agent import RunAgent, RunLimits, Screen
 from safepoint.application.run_turn import RunTurn, TurnResult
 from safepoint.application.spines import Spines
@@ -60,8 +65,10 @@ from safepoint.ports.handover import Handover
 from safepoint.ports.model_provider import ModelProvider
 from safepoint.ports.permission_gate import PermissionGate
 from safepoint.ports.tool_catalog import ToolCatalog
+from safepoint.ports.workspace import WorkspaceSeen
 
 SESSION = SessionId("s1")
+WORKSPACE = "/nowhere"
 DEADLOCK_SECONDS = 60.0
 
 ResultT = TypeVar("ResultT")
@@ -85,6 +92,14 @@ async def until(condition: Callable[[], object]) -> None:
     """Wait until something has come about on another thread or task."""
     while not condition():  # noqa: ASYNC110 (what is waited for knows no event)
         await anyio.sleep(0.002)
+
+
+async def beside(other: Callable[[], Coroutine[Any, Any, None]], work: Awaitable[ResultT]) -> ResultT:
+    """Await work while something else happens, to its end, beside it."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(other)
+        result = await work
+    return result  # noqa: RET504 (by its type, a group might swallow an error and go on)
 
 
 class FaultyEvents(EventStore):
@@ -136,6 +151,12 @@ class World:
     supervisor: MemorySupervisor = field(default_factory=MemorySupervisor)
     jobs: MemoryJobs = field(default_factory=MemoryJobs)
     ids: Uuid7Ids = field(default_factory=Uuid7Ids)
+    workspaces: MemoryWorkspaces = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the one folder that agents work in."""
+        self.workspaces = MemoryWorkspaces(self.ids)
+        self.workspaces.make_folder(WORKSPACE)
 
 
 class Process:
@@ -145,6 +166,7 @@ class Process:
         world: shared with other processes; a new one by default.
         programs: what supervised commands run, by first word.
         cancel_bound_seconds: how long live tools are waited for after a stop.
+        supervisor: in place of one that runs `programs` under the world's locks.
     """
 
     def __init__(
@@ -157,12 +179,13 @@ class Process:
         at_failpoint: Callable[[str], None] = lambda point: None,
         cancel_bound_seconds: float = 5.0,
         places: Places | None = None,
+        supervisor: MemorySupervisor | None = None,
     ) -> None:
         self.world = world or World()
         self.events_store = FaultyEvents(self.world.store)
         self.failpoints = RecordingFailpoints(at_failpoint)
         self.incarnations = MemoryIncarnations(self.world.host)
-        self.supervisor = MemorySupervisor(programs, shared=self.world.supervisor)
+        self.supervisor = supervisor or MemorySupervisor(programs, shared=self.world.supervisor)
         self.sink = CollectingSink()
         self.live = LiveOperations()
         self.live_runs = LiveRuns()
@@ -188,6 +211,20 @@ class Process:
             run_agent, self.ownership, self.live_runs, self.live, self.sink, cancel_bound_seconds=cancel_bound_seconds
         )
         self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive)
+        preview = RepairPreview(self.world.jobs)
+        self.plan = PlanResume(self.events_store, self.ownership, self.over, self.world.workspaces, preview)
+        self.resume_run = ResumeRun(
+            self.async_ledger,
+            self.ownership,
+            self.repair,
+            RecordSettledJobs(self.ledger, self.spines, self.world.jobs),
+            self.plan,
+            self.drive,
+            self.spines,
+            self.world.ids,
+            self.failpoints,
+            self.sink,
+        )
         self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.handover, self.spines)
 
     @property
@@ -215,8 +252,34 @@ class Process:
         started: Callable[[LiveRun], None] = lambda live: None,
     ) -> TurnResult:
         """Run one user message to its end."""
-        agent = agent_of(model, tools, gate)
+        agent = self.agent(model, tools, gate)
         return await self.run_turn(session_id, text, agent, screen or Screen(), started)
+
+    async def resume(
+        self,
+        model: ModelProvider | Sequence[Planned],
+        tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
+        *,
+        gate: PermissionGate = ALLOW_ALL,
+        session_id: SessionId = SESSION,
+        request: PlanRequest | None = None,
+    ) -> Parked | Continued:
+        """Continue a session's interrupted run, or say why not."""
+        agent = self.agent(model, tools, gate)
+        return await self.resume_run(session_id, agent, Screen(), request=request)
+
+    def agent(
+        self,
+        model: ModelProvider | Sequence[Planned],
+        tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
+        gate: PermissionGate = ALLOW_ALL,
+    ) -> Agent:
+        """An agent in the world's only folder."""
+        provider = PlannedModel(list(model)) if isinstance(model, Sequence) else model
+        catalog = FunctionCatalog(tools) if isinstance(tools, Iterable) else tools
+        seen = self.world.workspaces.ensure(WORKSPACE)
+        assert isinstance(seen, WorkspaceSeen)
+        return Agent(provider, catalog, gate, "Be careful.", Path(WORKSPACE), seen.identity)
 
     def session_events(self, session_id: SessionId = SESSION) -> list[Event]:
         """The facts of a session, verified."""
@@ -298,17 +361,6 @@ class Process:
         """The operations of a run that may still be running."""
         segment = self.segment(run_id)
         return tuple(state.operation_id for state in self.over.not_over(segment.events, segment.resolution))
-
-
-def agent_of(
-    model: ModelProvider | Sequence[Planned],
-    tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
-    gate: PermissionGate = ALLOW_ALL,
-) -> Agent:
-    """An agent in a folder that no tool touches."""
-    provider = PlannedModel(list(model)) if isinstance(model, Sequence) else model
-    catalog = FunctionCatalog(tools) if isinstance(tools, Iterable) else tools
-    return Agent(provider, catalog, gate, "Be careful.", Path("/nowhere"), "workspace:v1:test")
 
 
 def check_sound(process: Process, run_id: RunId) -> None:

@@ -1,0 +1,100 @@
+"""Only the commit that began a run gives the right to call the provider, once. SPEC section 14 and R12."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from safepoint.adapters.memory.model_provider import PlannedModel, says
+from safepoint.application.run_agent import Screen
+from safepoint.application.start_proof import ProofUsed, StartProof, proof_of
+from safepoint.application.start_turn import Begun
+from safepoint.domain.commands import OpenRun
+from safepoint.domain.events.event import Event
+from safepoint.domain.events.run import RunEnded
+
+from .wiring import SESSION, Process, go
+
+
+async def begun(process: Process) -> Begun:
+    owned = process.ownership.own(SESSION)
+    return await process.start(owned, process.agent([says("done")]), "hello")
+
+
+def test_a_proof_cannot_be_made_by_hand() -> None:
+    process = Process()
+    start = go(lambda: begun(process))
+    with pytest.raises(TypeError):
+        StartProof(object(), start.identity.run_id)
+    with pytest.raises(TypeError):
+        StartProof(None, start.identity.run_id)
+
+
+def test_a_proof_cannot_be_copied_or_pickled() -> None:
+    proof = go(lambda: begun(Process())).proof
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            duplicate(proof)
+
+
+def test_a_proof_cannot_be_used_twice() -> None:
+    process = Process()
+    start = go(lambda: begun(process))
+    assert start.proof.use() == start.identity.run_id
+    with pytest.raises(ProofUsed) as used:
+        start.proof.use()
+    assert used.value.run_id == start.identity.run_id
+
+
+def test_a_run_that_is_driven_twice_calls_the_provider_for_the_first_time_only() -> None:
+    process = Process()
+    model = PlannedModel([says("done"), says("again")])
+
+    async def work() -> None:
+        start = await begun(process)
+        agent = process.agent(model)
+        await process.drive(start, agent, Screen(), lambda live: None)
+        with pytest.raises(ProofUsed):
+            await process.drive(start, agent, Screen(), lambda live: None)
+
+    go(work)
+    assert len(model.asked) == 1
+    assert len(process.of(process.head(), RunEnded)) == 1
+
+
+def test_an_exact_retry_of_the_first_commit_gives_no_second_proof() -> None:
+    process = Process()
+    commands: list[OpenRun] = []
+    execute = process.ledger.execute
+
+    async def work() -> Begun:
+        return await begun(process)
+
+    def remember(command: object) -> object:
+        assert isinstance(command, OpenRun)
+        commands.append(command)
+        return execute(command)
+
+    process.ledger.execute = remember  # type: ignore[assignment, method-assign]
+    start = go(work)
+    again = execute(commands[0])
+    assert not again.first
+    assert proof_of(again) is None
+    assert proof_of(start.receipt) is not None
+
+
+def test_a_receipt_that_begins_no_run_gives_no_proof() -> None:
+    process = Process()
+
+    async def work() -> list[Event]:
+        start = await begun(process)
+        recorder_receipt = start.receipt
+        assert proof_of(recorder_receipt) is not None
+        result = await process.drive(start, process.agent([says("done")]), Screen(), lambda live: None)
+        assert result.failure is None
+        return process.events(start.identity.run_id)
+
+    events = go(work)
+    assert isinstance(events[-1], RunEnded)
