@@ -62,17 +62,20 @@ def session_free(view: View) -> Iterator[Reason]:
 
 
 def lineage_readable(view: View) -> Iterator[Reason]:
-    """Session, source and every ancestor could be read; an error while reading is never an answer (F1)."""
+    """Session, source and every ancestor could be read; an error while reading is never an answer (F1).
+
+    A run that somebody begins just now may have no event yet: that is what busy means, and no fault.
+    """
     facts = view.facts
-    if facts.candidate is not None and not facts.lineage:
+    if facts.candidate is not None and not facts.lineage and facts.busy is None:
         yield Reason(ParkReason.RUNTIME_LEDGER_EMPTY, {"run": facts.candidate.run_id})
     readings = (facts.session_unreadable, *facts.lineage)
     for reading in readings:
         if isinstance(reading, Unreadable):
             yield Reason(reading.code, {"run": reading.run_id, "sequence": reading.sequence, "detail": reading.detail})
-        elif reading is not None and not reading.events:
+        elif reading is not None and not reading.events and facts.busy is None:
             yield Reason(ParkReason.RUNTIME_LEDGER_EMPTY, {"run": reading.ref.run_id})
-        elif reading is not None and reading.opening is None:
+        elif reading is not None and reading.events and reading.opening is None:
             yield Reason(ParkReason.SOURCE_RUN_UNREADABLE, {"run": reading.ref.run_id, "detail": "no opening event"})
 
 
@@ -100,7 +103,10 @@ def high_water_expected(view: View) -> Iterator[Reason]:
 
 
 def ledgers_sound(view: View) -> Iterator[Reason]:
-    """One execution identity, markers where they belong, one terminal event and nothing forbidden after it."""
+    """One execution identity, markers where they belong, one terminal event and nothing forbidden after it.
+
+    A run that somebody works on has no terminal event yet: that is what busy means, and no fault.
+    """
     for segment, seen in zip(view.lineage, view.surveys, strict=True):
         about = {"run": segment.ref.run_id}
         if seen.identities > 1:
@@ -108,7 +114,7 @@ def ledgers_sound(view: View) -> Iterator[Reason]:
         for issue in segment.resolution.issues:
             if (code := WHOLE_RUN_ISSUES.get(issue.code)) is not None:
                 yield Reason(code, {**about, "issue": issue.code, "sequence": issue.sequence, "event": issue.event_id})
-        if len(seen.terminals) != 1:
+        if len(seen.terminals) != 1 and (seen.terminals or view.facts.busy is None):
             yield Reason(ParkReason.TERMINAL_REPAIR_FAILED, {**about, "terminal_events": len(seen.terminals)})
 
 
