@@ -15,6 +15,7 @@ TOPICS_WITH_ROWS: frozenset[str] = frozenset(
         session.SessionOpened,
         session.RunAdmitted,
         session.RunAbandoned,
+        session.EffectWatched,
         session.EffectCleared,
         run.RunOpened,
         run.ContinuationStarted,

@@ -51,7 +51,7 @@ TABLES: Mapping[str, Table] = {
         "session_id run_id call_id tool_name mode life incarnation_id args_hash",
         "dispatched_sequence:int dispatched_at dispatch_event_id",
         "outcome_event_id outcome_is_error:int effect redeliveries_event_id",
-        "observation decision reason decision_event_id attestation attestation_event_id cleared_by",
+        "observation decision reason decision_event_id attestation attestation_event_id watched cleared_by",
     ),
     "operation_journal": _table(
         "run_id sequence:int",

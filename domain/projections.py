@@ -57,6 +57,9 @@ def rows_of(sealed: SealedEvent) -> tuple[Row, ...]:
             )
         case session.RunAbandoned():
             return (Row("runs", {"run_id": event.run_id, "abandoned_by": event.by}),)
+        case session.EffectWatched():
+            watched: dict[str, Column] = {"watched": event.status.value, "cleared_by": None}
+            return (Row("operations", {"operation_id": event.operation_id, **watched}),)
         case session.EffectCleared():
             return (Row("operations", {"operation_id": event.operation_id, "cleared_by": event.by.value}),)
         case run.RunOpened():

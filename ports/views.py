@@ -124,6 +124,7 @@ class OperationRow(NamedTuple):
     decision_event_id: EventId | None
     attestation: str | None
     attestation_event_id: EventId | None
+    watched: str | None
     cleared_by: str | None
 
     @property
@@ -211,8 +212,9 @@ class OperationViews(Protocol):
     def unsettled(
         self, session_id: SessionId | None = None, *, after: OperationKey | None = None, limit: int = PAGE_MAX
     ) -> Sequence[OperationRow]:
-        """Operations without outcome, or whose outcome says that the effect is unknown, unless a person attested it or
-        the session cleared it; of one session or of all, by session and operation id.
+        """Operations whose effect is in doubt, of one session or of all, by session and operation id: those that their
+        session watches as unknown, indeterminate or parked, and those of a head run that is open, or ended without
+        being completed or claimed, which have no outcome or one that says that the effect is unknown.
         """
 
     @abstractmethod

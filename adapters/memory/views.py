@@ -24,9 +24,22 @@ Found = Mapping[str, Column]
 RowT = TypeVar("RowT", bound=tuple[Any, ...])
 
 
-def _is_unsettled(row: Found) -> bool:
+_WATCHED = ("indeterminate", "parked", "unknown")
+
+
+def _is_watched(row: Found) -> bool:
+    return row["watched"] in _WATCHED and row["cleared_by"] is None
+
+
+def _is_in_doubt(row: Found) -> bool:
     unknown = row["effect"] == "unknown" and row["attestation"] in (None, "over")
-    return row["cleared_by"] is None and (row["outcome_event_id"] is None or unknown)
+    unseen = row["watched"] is None and row["cleared_by"] is None
+    return unseen and (row["outcome_event_id"] is None or unknown)
+
+
+def _may_go_on(run: Found) -> bool:
+    """Whether a head run is open, or ended so that it may be continued."""
+    return run["abandoned_by"] is None and run["claimed_by_claim_id"] is None and run["status"] != "completed"
 
 
 class MemoryViews(Views):
@@ -87,7 +100,7 @@ class MemoryViews(Views):
         """See `OperationViews`."""
         _require_limit(limit)
         of_session = self._rows(
-            "operations", lambda row: _is_unsettled(row) and session_id in (None, row["session_id"])
+            "operations", lambda row: self._is_unsettled(row) and session_id in (None, row["session_id"])
         )
         rows = sorted(_typed(OperationRow, of_session), key=lambda row: row.key)
         return [row for row in rows if after is None or row.key > after][:limit]
@@ -128,12 +141,21 @@ class MemoryViews(Views):
             require_readable(self._tables)
             return [dict(row) for row in self._tables.projections[table].values() if wanted(row)]
 
+    def _is_unsettled(self, row: Found) -> bool:
+        if _is_watched(row):
+            return True
+        tables = self._tables.projections
+        run, session = tables["runs"].get((row["run_id"],)), tables["sessions"].get((row["session_id"],))
+        if run is None or session is None or session["head_run_id"] != row["run_id"]:
+            return False
+        return _may_go_on(run) and _is_in_doubt(row)
+
     def _session(self, row: Found) -> SessionRow:
         with self._tables.lock:
             runs, operations = self._tables.projections["runs"], self._tables.projections["operations"]
             head = runs.get((row["head_run_id"],), {})
             unsettled = [
-                one for one in operations.values() if one["session_id"] == row["session_id"] and _is_unsettled(one)
+                one for one in operations.values() if one["session_id"] == row["session_id"] and self._is_unsettled(one)
             ]
         columns = ("session_id", "opened_at", "head_run_id", "head_kind", "head_admitted_at")
         of_head = ("status", "failure_class", "ended_at", "abandoned_by", "incarnation_id")

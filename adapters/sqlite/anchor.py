@@ -135,21 +135,18 @@ class AnchorForRaising:
         self._anchor = anchor
         self._path = str(anchor.path)
         self._descriptor: int | None = None
-        self._identity: tuple[int, int] | None = None
         self._known: tuple[bytes, AnchorRecord] | None = None
 
     def read(self) -> AnchorReading:
-        """What the anchor says now; opened again when another file took its name.
+        """What the anchor says now; opened again when the file was removed, or another took its name.
 
         Raises:
             StoreUnavailable: it could not be looked at.
         """
         try:
-            found = os.stat(self._path)  # noqa: PTH116
-            identity = (found.st_dev, found.st_ino)
-            if self._descriptor is None or self._identity != identity:
+            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:
                 self.close()
-                self._descriptor, self._identity = os.open(self._path, os.O_RDWR | os.O_CLOEXEC), identity
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
             return self._record(self._descriptor) or self._anchor.read_locked(self._descriptor)
         except FileNotFoundError:
             self.close()

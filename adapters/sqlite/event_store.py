@@ -5,8 +5,8 @@ section 7.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from eventsourcing.persistence import StoredEvent
 
@@ -24,11 +24,13 @@ from ...ports.event_store import (
     VersionConflict,
 )
 from .errors import is_damage
-from .projection_tables import upsert
+from .projection_tables import JOURNAL, upsert
 from .reader import Readers
 from .transaction import Transaction
 from .why_not import owns, why_not
 from .writer import Writer
+
+_STORED = Stored()
 
 
 class SqliteEventStore(EventStore):
@@ -59,13 +61,12 @@ class SqliteEventStore(EventStore):
 
     def _append_together(self, writer: Writer, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
         with Transaction(writer) as transaction:
-            if len(commits) == 1:
-                answers = [_keep_alone(transaction, commits[0])]
-            else:
-                answers = [_keep_or_roll_back(transaction, commit) for commit in commits]
+            keep = _keep_alone if len(commits) == 1 else _keep_or_roll_back
+            answers: list[CommitAnswer] = []
             kept: list[SealedEvent] = []
-            for commit, answer in zip(commits, answers, strict=True):
-                if isinstance(answer, Stored):
+            for commit in commits:
+                answers.append(keep(transaction, commit))
+                if answers[-1] is _STORED:
                     kept += commit.events
             if kept:
                 transaction.advance(kept)
@@ -90,32 +91,26 @@ class _DamagedCommit(Exception):
 
 def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
     """Insert the only commit of a call; the transaction itself is its savepoint."""
-    with _damage_told():
+    try:
         refusal = _try(transaction, commit)
         if refusal is None:
-            return Stored()
+            return _STORED
         transaction.undo()
         return why_not(transaction.raw, commit) or refusal
+    except sqlite3.DatabaseError as error:
+        raise _DamagedCommit if is_damage(error) else error from error
 
 
 def _keep_or_roll_back(transaction: Transaction, commit: Commit) -> CommitAnswer:
-    with _damage_told():
+    try:
         transaction.cursor.execute("SAVEPOINT one")
         refusal = _try(transaction, commit)
         if refusal is not None:
             transaction.cursor.execute("ROLLBACK TO one")
         transaction.cursor.execute("RELEASE one")
-        return Stored() if refusal is None else why_not(transaction.raw, commit) or refusal
-
-
-@contextmanager
-def _damage_told() -> Iterator[None]:
-    try:
-        yield
+        return _STORED if refusal is None else why_not(transaction.raw, commit) or refusal
     except sqlite3.DatabaseError as error:
-        if is_damage(error):
-            raise _DamagedCommit from error
-        raise
+        raise _DamagedCommit if is_damage(error) else error from error
 
 
 def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
@@ -126,10 +121,12 @@ def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
     if stream is not None:
         return VersionConflict(stream)
     events = [StoredEvent(sealed.stream, sealed.sequence, sealed.event.topic, sealed.state) for sealed in commit.events]
+    cursor = transaction.cursor
     try:
-        transaction.recorder._insert_events(transaction.cursor, events)  # noqa: SLF001 - pinned; our own transaction
+        transaction.recorder._insert_events(cursor, events)  # noqa: SLF001 - pinned; our own transaction
         for row in commit.rows:
-            transaction.cursor.execute(*upsert(row))
+            if row.table != JOURNAL:
+                cursor.execute(*upsert(row))
     except sqlite3.IntegrityError as error:
         return ConstraintBroken(str(error))
     except sqlite3.OperationalError as error:

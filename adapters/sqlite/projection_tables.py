@@ -1,7 +1,8 @@
 """The projections as SQL: their tables and indexes, and how a row is put in. SPEC section 7.
 
 They may be dropped and made again at any time, so their shape is no part of the schema version: where it is not what
-this program expects, they are rebuilt.
+this program expects, they are rebuilt. The journal of operations is a view over the events: it can never disagree with
+them, and T1 and T2 need not write it.
 """
 
 from __future__ import annotations
@@ -10,32 +11,59 @@ import sqlite3
 from collections.abc import Iterable
 from functools import lru_cache
 
+from ...domain.events import tool
 from ...domain.projections import TABLES, Column, Row
 
-UNSETTLED = (
-    "cleared_by IS NULL AND (outcome_event_id IS NULL"
-    " OR (effect = 'unknown' AND (attestation IS NULL OR attestation = 'over')))"
-)
-"""Which operations `OperationViews.unsettled` lists: also the condition of the index that finds them."""
+JOURNAL = "operation_journal"
+WRITTEN = frozenset(TABLES) - {JOURNAL}
+"""The projections that are tables."""
+
 NEWEST_AT = "COALESCE(head_admitted_at, opened_at, '')"
 OPEN_RUN = "ended_event_id IS NULL AND abandoned_by IS NULL"
 OPEN_PERMISSION = "decided_event_id IS NULL AND closed_event_id IS NULL"
+WATCHED = "watched IN ('indeterminate', 'parked', 'unknown') AND cleared_by IS NULL"
 
 _INDEXES = (
     f"CREATE INDEX sessions_newest ON sessions ({NEWEST_AT}, session_id)",
     "CREATE INDEX runs_of_session ON runs (session_id, admitted_sequence)",
     f"CREATE INDEX runs_open ON runs (session_id) WHERE {OPEN_RUN}",
-    f"CREATE INDEX operations_unsettled ON operations (session_id, operation_id) WHERE {UNSETTLED}",
+    f"CREATE INDEX operations_watched ON operations (session_id, operation_id) WHERE {WATCHED}",
     f"CREATE INDEX permissions_open ON permissions (session_id) WHERE {OPEN_PERMISSION}",
     "CREATE INDEX continuations_of_boundary ON continuations (boundary_digest)",
     "CREATE INDEX continuations_to_run ON continuations (target_run_id)",
     "CREATE INDEX continuations_of_session ON continuations (session_id, claimed_at)",
 )
+"""None of them holds anything that T1 or T2 writes: a commit costs what the pages cost that it touches."""
+
+_ENTRIES = {
+    tool.ToolDispatched.topic: "dispatched",
+    tool.ToolResponded.topic: "responded",
+    tool.ToolRedeliveryStarted.topic: "redelivery_started",
+    tool.ToolReconciled.topic: "reconciled",
+    tool.ToolRecoveryDecided.topic: "recovery_decided",
+    tool.ToolAttested.topic: "attested",
+}
+
+
+def field_of(name: str, state: str = "state") -> str:
+    """SQL for a text field of an event, NULL where its bytes are no JSON."""
+    text = f"CAST({state} AS TEXT)"
+    return f"CASE WHEN json_valid({text}) THEN json_extract({text}, '$.{name}') END"
+
+
+def _journal() -> str:
+    columns = {name: field_of(name) for name in ("run_id", "operation_id", "event_id", "occurred_at")}
+    entry = " ".join(f"WHEN '{topic}' THEN '{entry}'" for topic, entry in _ENTRIES.items())
+    columns |= {"sequence": "originator_version", "entry": f"CASE topic {entry} END"}
+    listed = ", ".join(f"{columns[name]} AS {name}" for name in TABLES[JOURNAL].columns)
+    topics = ", ".join(f"'{topic}'" for topic in _ENTRIES)
+    rows = f"FROM stored_events WHERE topic IN ({topics}) AND {columns['operation_id']} IS NOT NULL"
+    return f"CREATE VIEW {JOURNAL} AS SELECT {listed} {rows}"
 
 
 @lru_cache(maxsize=1)
 def names() -> frozenset[str]:
-    """Names of the projections' tables and indexes."""
+    """Names of the projections' tables, indexes and views."""
     return frozenset(TABLES) | frozenset(statement.split()[2] for statement in _INDEXES)
 
 
@@ -47,8 +75,8 @@ def table_statement(name: str, *, database: str = "main") -> str:
 
 
 def statements() -> tuple[str, ...]:
-    """Everything that makes empty projections."""
-    return (*(table_statement(name) for name in TABLES), *_INDEXES)
+    """Everything that makes empty projections, beside the table of the events."""
+    return (*(table_statement(name) for name in sorted(WRITTEN)), *_INDEXES, _journal())
 
 
 @lru_cache(maxsize=1)
@@ -94,6 +122,6 @@ def upsert(row: Row, *, database: str = "main") -> tuple[str, tuple[Column, ...]
 
 def drop_statements(connection: sqlite3.Connection) -> Iterable[str]:
     """What removes the projections that are there, whatever their shape."""
-    rows = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('table', 'index')").fetchall()
-    for kind in ("index", "table"):
+    rows = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    for kind in ("view", "index", "table"):
         yield from (f'DROP {kind} "{name}"' for found, name in rows if found == kind and name in names())

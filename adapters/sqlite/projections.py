@@ -74,7 +74,8 @@ def rebuild_in(transaction: Transaction, progress: Callable[[int, int], None] | 
     for record in _records(connection):
         made, readable = _rows_or_bare(record)
         for row in made:
-            transaction.raw.execute(*projection_tables.upsert(row))
+            if row.table != projection_tables.JOURNAL:
+                transaction.raw.execute(*projection_tables.upsert(row))
         done, rows, unreadable = done + 1, rows + len(made), unreadable + (not readable)
         if progress is not None and done % _BATCH == 0:
             progress(done, total)

@@ -31,7 +31,10 @@ _LAST = (
     "SELECT originator_version, topic, state FROM stored_events"
     " WHERE originator_id = ? ORDER BY originator_version DESC LIMIT 1"
 )
-_LOCATE = f"SELECT stream, version FROM unique_ids WHERE id = ? AND kind = '{IdKind.EVENT}'"
+_LOCATE = (
+    "SELECT originator_id, originator_version FROM unique_ids"
+    f" JOIN stored_events ON stored_events.rowid = unique_ids.event WHERE id = ? AND kind = '{IdKind.EVENT}'"
+)
 _ADMISSION = "SELECT generation FROM admissions WHERE run_id = ?"
 _LIMIT_MAX = 10_000
 

@@ -28,15 +28,15 @@ USED_ID = "an id is missing, or is used already"
 
 _TABLES = (
     """CREATE TABLE store_control (
-        one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL, generation INTEGER NOT NULL CHECK (generation
-        >= 1), device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT)""",
+        one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL,
+        generation INTEGER NOT NULL CHECK (generation >= 1),
+        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT)""",
     "CREATE TABLE commits (counter INTEGER PRIMARY KEY, digest TEXT NOT NULL)",
     """CREATE TABLE adoptions (
         generation INTEGER PRIMARY KEY, adopted_by TEXT NOT NULL, note TEXT NOT NULL, adopted_at TEXT NOT NULL,
         found TEXT NOT NULL)""",
     """CREATE TABLE unique_ids (
-        id TEXT NOT NULL, kind TEXT NOT NULL, stream TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id, kind)
-        ) WITHOUT ROWID""",
+        id TEXT NOT NULL, kind TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (id, kind)) WITHOUT ROWID""",
     """CREATE TABLE admissions (
         run_id TEXT PRIMARY KEY, session_id TEXT NOT NULL, generation INTEGER NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE sealed_streams (
@@ -86,19 +86,20 @@ def _events_trigger() -> str:
 
 
 def _id_triggers() -> list[str]:
-    """Use up the ids of an event. They are taken from its bytes, so that no writer can leave them out."""
+    """Use up the ids of an event. They are taken from its bytes, so that no writer can leave them out.
+
+    Ids that were made at one time stand beside one another whatever they name, so a commit writes one page for all.
+    """
     triggers = [
         f"""CREATE TRIGGER stored_events_event_id AFTER INSERT ON stored_events BEGIN
-        INSERT INTO unique_ids VALUES ({_field("event_id")}, '{IdKind.EVENT}', NEW.originator_id,
-        NEW.originator_version); END"""
+        INSERT INTO unique_ids VALUES ({_field("event_id")}, '{IdKind.EVENT}', NEW.rowid); END"""
     ]
     for topic, (kind, field) in FIELDS.items():
         if kind is IdKind.RUN:
             action = f"""INSERT INTO admissions
             SELECT {_field(field)}, {_field("session_id")}, generation FROM store_control"""
         else:
-            action = f"""INSERT INTO unique_ids
-            VALUES ({_field(field)}, '{kind}', NEW.originator_id, NEW.originator_version)"""
+            action = f"INSERT INTO unique_ids VALUES ({_field(field)}, '{kind}', NEW.rowid)"
         triggers.append(
             f"""CREATE TRIGGER stored_events_{kind}_id AFTER INSERT ON stored_events WHEN NEW.topic = '{topic}' BEGIN
         {action}; END"""

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...domain.errors import StoreDamaged
-from ...domain.identifiers import OperationId, RunId, SessionId
+from ...domain.events.tool import ToolDispatched
+from ...domain.identifiers import OperationId, RunId, SessionId, run_stream
 from ...ports.views import (
     PAGE_MAX,
     ContinuationRow,
@@ -22,23 +23,34 @@ from ...ports.views import (
 )
 from .errors import translated
 from .place import Place
-from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, UNSETTLED, are_as_expected
+from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, WATCHED, are_as_expected, field_of
 from .reader import Readers
 
 _RUN = f"SELECT {', '.join(RunRow._fields)} FROM runs"
 _OPERATION = f"SELECT {', '.join(OperationRow._fields)} FROM operations"
 _PERMISSION = f"SELECT {', '.join(PermissionRow._fields)} FROM permissions"
 _CONTINUATION = f"SELECT {', '.join(ContinuationRow._fields)} FROM continuations"
-_SESSION = f"""SELECT s.session_id, s.opened_at, s.head_run_id, s.head_kind, s.head_admitted_at, r.status,
-r.failure_class,
-    r.ended_at, r.abandoned_by, r.incarnation_id,
-    (SELECT COUNT(*) FROM operations o WHERE o.session_id = s.session_id AND {UNSETTLED})
+_IN_DOUBT = """o.watched IS NULL AND o.cleared_by IS NULL AND (o.outcome_event_id IS NULL
+    OR (o.effect = 'unknown' AND o.attestation IS NOT 'completed' AND o.attestation IS NOT 'not_executed'))"""
+_OF_HEAD = f"""FROM runs h
+    JOIN stored_events e ON e.originator_id = 'run:' || h.run_id AND e.topic = '{ToolDispatched.topic}'
+    JOIN operations o ON o.operation_id = {field_of("operation_id", "e.state")}
+    WHERE h.run_id = s.head_run_id AND h.abandoned_by IS NULL AND h.claimed_by_claim_id IS NULL
+    AND h.status IS NOT 'completed' AND {_IN_DOUBT}"""
+"""Operations in doubt of the head run of session `s`; from its end on, its session watches most of them."""
+_SESSION = f"""SELECT s.session_id, s.opened_at, s.head_run_id, s.head_kind, s.head_admitted_at,
+    r.status, r.failure_class, r.ended_at, r.abandoned_by, r.incarnation_id,
+    (SELECT COUNT(*) FROM operations WHERE session_id = s.session_id AND {WATCHED}) + (SELECT COUNT(*) {_OF_HEAD})
     FROM sessions s LEFT JOIN runs r ON r.run_id = s.head_run_id"""
+_UNSETTLED = f"""SELECT {", ".join(OperationRow._fields)} FROM operations WHERE {WATCHED}
+    UNION ALL SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)} FROM sessions s
+    {_OF_HEAD.replace("FROM runs h", "JOIN runs h")}"""
 _NEWEST = NEWEST_AT.replace("head_admitted_at", "s.head_admitted_at").replace("opened_at", "s.opened_at")
 _NEWEST_FIRST = f"ORDER BY {_NEWEST} DESC, s.session_id DESC LIMIT ?"
 _OPERATIONS_OF_RUN = f"""SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)}
-    FROM operation_journal j JOIN operations o ON o.operation_id = j.operation_id
-    WHERE j.run_id = ? AND j.sequence > ? AND j.entry = 'dispatched' ORDER BY j.sequence LIMIT ?"""
+    FROM stored_events e JOIN operations o ON o.operation_id = {field_of("operation_id", "e.state")}
+    WHERE e.originator_id = ? AND e.originator_version > ? AND e.topic = '{ToolDispatched.topic}'
+    ORDER BY e.originator_version LIMIT ?"""
 
 
 class SqliteViews(Views):
@@ -80,7 +92,7 @@ class SqliteViews(Views):
 
     def operations(self, run_id: RunId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[OperationRow]:
         """See `OperationViews`."""
-        return [OperationRow(*row) for row in self._rows(_OPERATIONS_OF_RUN, run_id, after, limit=limit)]
+        return [OperationRow(*row) for row in self._rows(_OPERATIONS_OF_RUN, run_stream(run_id), after, limit=limit)]
 
     def operation(self, operation_id: OperationId) -> OperationRow | None:
         """See `OperationViews`."""
@@ -91,15 +103,14 @@ class SqliteViews(Views):
         self, session_id: SessionId | None = None, *, after: OperationKey | None = None, limit: int = PAGE_MAX
     ) -> Sequence[OperationRow]:
         """See `OperationViews`."""
-        where: list[str] = [UNSETTLED]
-        arguments: list[str] = []
+        where, arguments = ["1"], list[str]()
         if session_id is not None:
             where.append("session_id = ?")
             arguments.append(session_id)
         if after is not None:
             where.append("(session_id, operation_id) > (?, ?)")
             arguments.extend(after)
-        sql = f"{_OPERATION} WHERE {' AND '.join(where)} ORDER BY session_id, operation_id LIMIT ?"
+        sql = f"SELECT * FROM ({_UNSETTLED}) WHERE {' AND '.join(where)} ORDER BY session_id, operation_id LIMIT ?"
         return [OperationRow(*row) for row in self._rows(sql, *arguments, limit=limit)]
 
     def open_permissions(

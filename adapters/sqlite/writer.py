@@ -50,6 +50,7 @@ class Writer:
         self.links = Links()
         self.recorder: SQLiteApplicationRecorder
         self._connection: sqlite3.Connection
+        self._cursor: sqlite3.Cursor
         self._device_and_inode: tuple[int, int]
         self._store_id = ""
         self._agreed: AnchorRecord | None = None
@@ -69,10 +70,12 @@ class Writer:
             StoreNotAdopted: the store is behind its anchor, or copied.
             StoreUnavailable: it is closed, locked or was replaced.
         """
-        if self._closed or os.getpid() != self._process:
-            raise StoreUnavailable(f"the store {self.place.database} was closed, or opened by another process")
+        if os.getpid() != self._process:
+            raise StoreUnavailable(f"the store {self.place.database} was opened by another process")
         self._lock.acquire()
         try:
+            if self._closed:
+                raise StoreUnavailable(f"the store {self.place.database} was closed")
             if self._datastore is None:
                 self._open()
             anchor = self._anchor.read()
@@ -85,9 +88,10 @@ class Writer:
             raise
 
     def _begun(self, anchor: AnchorReading) -> tuple[sqlite3.Cursor, Position]:
-        cursor = self._connection.cursor()
+        cursor = self._cursor
         try:
-            self.hit("store.begin")
+            if self.on_point is not None:
+                self.on_point("store.begin")
             cursor.execute("BEGIN IMMEDIATE")
             position = self._position = position_at(cursor, newest(cursor), self._position)
             if anchor != self._agreed:
@@ -185,6 +189,7 @@ class Writer:
         try:
             with translated(self.place.database, "open"):
                 self._connection = datastore.connection()._sqlite_conn  # noqa: SLF001 - transactions of our own
+                self._cursor = self._connection.cursor()
                 self.recorder = SQLiteApplicationRecorder(datastore)
             self._anchor.read()
             self._anchor.raise_to(AnchorRecord(control.store_id, position.counter, position.digest))

@@ -231,6 +231,24 @@ class RecordedSession:
         """Text of the model."""
         return model.ModelText(**self._spine(run_name), step_id=StepId("step"), text=said)
 
+    def watched(
+        self, call: str, status: session.WatchStatus = session.WatchStatus.INDETERMINATE, run_name: str = "a"
+    ) -> session.EffectWatched:
+        """An effect is watched from now on."""
+        return session.EffectWatched(
+            event_id=self.event_id(),
+            session_id=self.session_id,
+            occurred_at=NOON,
+            operation_id=self.operation_id(call, run_name),
+            run_id=self.run_id(run_name),
+            tool_name="write_file",
+            args_hash=DIGEST,
+            arguments_only_hash=DIGEST,
+            has_arguments=True,
+            mode=tool.RecoveryMode.RECONCILE,
+            status=status,
+        )
+
     def cleared(self, call: str, run_name: str = "a") -> session.EffectCleared:
         """A watched effect is watched no more."""
         return session.EffectCleared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ...domain.events.run import RunStatus
+from ...domain.events.session import WatchStatus
 from ...domain.events.tool import Effect
 from ...domain.identifiers import OperationId, RunId, SessionId
 from ..event_store import EventStore
@@ -144,6 +145,39 @@ class ViewsContract:
         assert list(views.unsettled(after=rows[0].key, limit=1)) == [rows[1]]
         assert list(views.unsettled(recorded.session_id, after=rows[1].key)) == []
         assert [(row.session_id, row.unsettled) for row in views.sessions()] == [("session-two", 1), ("session-one", 2)]
+
+    def test_what_an_ended_run_left_in_doubt_is_listed_as_long_as_it_is_watched(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        calls = ("dangling", "parked", "recovered", "cleared")
+        for call in calls:
+            recorded.keep(event_store, recorded.called(call), recorded.dispatched(call))
+        statuses = (WatchStatus.INDETERMINATE, WatchStatus.PARKED, WatchStatus.RECOVERED, WatchStatus.UNKNOWN)
+        watched = [recorded.watched(call, status) for call, status in zip(calls, statuses, strict=True)]
+        recorded.keep(event_store, recorded.ended(), *watched)
+        recorded.keep(event_store, recorded.cleared("cleared"))
+        recorded.keep(event_store, *recorded.opened("b"), recorded.ended("b", RunStatus.COMPLETED))
+        assert [row.call_id for row in views.unsettled()] == ["dangling", "parked"]
+        (row,) = views.sessions()
+        assert row.unsettled == 2
+        recorded.keep(event_store, recorded.watched("cleared", WatchStatus.INDETERMINATE))
+        assert [row.call_id for row in views.unsettled(recorded.session_id)] == ["cleared", "dangling", "parked"]
+
+    @pytest.mark.parametrize(
+        ("status", "expected"), [(None, 1), (RunStatus.FAILED, 1), (RunStatus.CANCELLED, 1), (RunStatus.COMPLETED, 0)]
+    )
+    def test_what_a_head_run_left_unwatched_is_listed_while_it_may_be_continued(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession, status: RunStatus | None, expected: int
+    ) -> None:
+        """Such as a read that has no outcome: nobody watches it, and it stands in the way all the same."""
+        recorded.keep(event_store, recorded.called("x"), recorded.dispatched("x"))
+        if status is not None:
+            recorded.keep(event_store, recorded.ended(status=status))
+        assert len(views.unsettled()) == expected
+        assert [row.unsettled for row in views.sessions()] == [expected]
+        if status is not None:
+            recorded.keep(event_store, *recorded.opened("b"))
+            assert list(views.unsettled()) == []
 
     def test_a_question_is_listed_until_it_is_decided(
         self, views: Views, event_store: EventStore, recorded: RecordedSession

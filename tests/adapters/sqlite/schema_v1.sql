@@ -1,8 +1,9 @@
 CREATE TABLE IF NOT EXISTS stored_events (originator_id TEXT, originator_version INTEGER, topic TEXT, state BLOB, PRIMARY KEY (originator_id, originator_version));
 
 CREATE TABLE store_control (
-        one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL, generation INTEGER NOT NULL CHECK (generation
-        >= 1), device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT);
+        one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL,
+        generation INTEGER NOT NULL CHECK (generation >= 1),
+        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT);
 
 CREATE TABLE commits (counter INTEGER PRIMARY KEY, digest TEXT NOT NULL);
 
@@ -11,8 +12,7 @@ CREATE TABLE adoptions (
         found TEXT NOT NULL);
 
 CREATE TABLE unique_ids (
-        id TEXT NOT NULL, kind TEXT NOT NULL, stream TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id, kind)
-        ) WITHOUT ROWID;
+        id TEXT NOT NULL, kind TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (id, kind)) WITHOUT ROWID;
 
 CREATE TABLE admissions (
         run_id TEXT PRIMARY KEY, session_id TEXT NOT NULL, generation INTEGER NOT NULL) WITHOUT ROWID;
@@ -40,16 +40,13 @@ CREATE TRIGGER stored_events_insert BEFORE INSERT ON stored_events BEGIN SELECT 
         END; END;
 
 CREATE TRIGGER stored_events_event_id AFTER INSERT ON stored_events BEGIN
-        INSERT INTO unique_ids VALUES (json_extract(CAST(NEW.state AS TEXT), '$.event_id'), 'event', NEW.originator_id,
-        NEW.originator_version); END;
+        INSERT INTO unique_ids VALUES (json_extract(CAST(NEW.state AS TEXT), '$.event_id'), 'event', NEW.rowid); END;
 
 CREATE TRIGGER stored_events_operation_id AFTER INSERT ON stored_events WHEN NEW.topic = 'tool.dispatched.v1' BEGIN
-        INSERT INTO unique_ids
-            VALUES (json_extract(CAST(NEW.state AS TEXT), '$.operation_id'), 'operation', NEW.originator_id, NEW.originator_version); END;
+        INSERT INTO unique_ids VALUES (json_extract(CAST(NEW.state AS TEXT), '$.operation_id'), 'operation', NEW.rowid); END;
 
 CREATE TRIGGER stored_events_claim_id AFTER INSERT ON stored_events WHEN NEW.topic = 'run.claimed.v1' BEGIN
-        INSERT INTO unique_ids
-            VALUES (json_extract(CAST(NEW.state AS TEXT), '$.claim_id'), 'claim', NEW.originator_id, NEW.originator_version); END;
+        INSERT INTO unique_ids VALUES (json_extract(CAST(NEW.state AS TEXT), '$.claim_id'), 'claim', NEW.rowid); END;
 
 CREATE TRIGGER stored_events_run_id AFTER INSERT ON stored_events WHEN NEW.topic = 'session.run_admitted.v1' BEGIN
         INSERT INTO admissions

@@ -286,6 +286,7 @@ def test_a_database_replaced_while_it_is_open_is_not_written(
 ) -> None:
     other = path.with_name("other.sqlite")
     with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raw.execute("VACUUM INTO ?", (str(other),))
     raw.close()
     other.rename(path)
