@@ -1,0 +1,37 @@
+"""Every example is run as a reader would run it, and says what the pages say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+SAYS = {
+    "embed_and_resume.py": ["killed", "The bill is paid, once.", "['10.00']"],
+    "own_tools.py": [
+        "balance      replay_safe      completed  effect none",
+        "charge       idempotent       completed  effect done",
+        "charge       idempotent       completed  effect none",
+        "request      replay_safe      completed  effect none",
+        "request      outcome_unknown  completed  effect none",
+        "build        outcome_unknown  completed  effect done",
+        "send_letter  outcome_unknown  completed  effect done",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_does_what_it_says(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == SAYS[name]
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
