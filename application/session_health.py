@@ -12,8 +12,10 @@ from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, digest_of, uns
 from ..ports.event_store import EventReader
 from ..ports.views import SessionRow
 
-CHECKED_EVENTS_MAX = 200
+CHECKED_EVENTS_MAX = 500
 """How many of the newest events of a stream a list verifies; whatever shows, plans or verifies it reads all of them."""
+PAGE = 50
+"""Results may be large: so many are in memory at once."""
 
 
 class Damage(NamedTuple):
@@ -49,7 +51,8 @@ def _verify_tail(reader: EventReader, stream: str) -> int:
         return 0
     before = max(0, last.version - CHECKED_EVENTS_MAX - 1)
     digest = FIRST_PREVIOUS_DIGEST if before == 0 else None
-    for row in reader.read(stream, after=before, limit=CHECKED_EVENTS_MAX + 1):
-        before += 1
-        digest = digest_of(row.state) if digest is None else unseal(row, before, digest).digest
+    while rows := reader.read(stream, after=before, limit=PAGE):
+        for row in rows:
+            before += 1
+            digest = digest_of(row.state) if digest is None else unseal(row, before, digest).digest
     return last.version

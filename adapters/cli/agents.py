@@ -23,9 +23,10 @@ from ...ports.workspace import (
     WorkspaceRefused,
     WorkspaceSeen,
 )
-from .failures import UsageError
+from .places import absolute
 from .policies import PolicyOptions, gate_of
 from .system_prompt import SYSTEM_PROMPT
+from .usage import UsageError
 
 SCRIPTED: Final = "scripted"
 OPENAI: Final = "openai"
@@ -81,7 +82,7 @@ def parts_for_turn(options: AgentOptions) -> AgentParts:
 
 def workspace_folder(options: AgentOptions) -> str:
     """The folder of a new turn."""
-    return str((options.workspace or Path.cwd()).absolute())
+    return str(absolute(options.workspace or Path()))
 
 
 def require_folder(folder: str, workspaces: WorkspaceIdentity) -> None:
@@ -121,7 +122,7 @@ def agent_for_resume(
             raise
         provider = RecordedProvider(recorded)
     parts = _parts(options, provider, recorded)
-    folder = (options.workspace or Path(cwd or Path.cwd())).absolute()
+    folder = absolute(options.workspace or Path(cwd or ""))
     seen = workspaces.observe(str(folder))
     if isinstance(seen, WorkspaceSeen):
         return parts.at(Path(seen.canonical_path), seen.identity)

@@ -8,11 +8,11 @@ from ...application.cancel_run import Cancelled, CancelResult
 from ...domain.identifiers import SessionId
 from . import documents, places
 from .exit_codes import ExitCode
-from .failures import UsageError
 from .output import Output
 from .persons import person
 from .runtimes import no_store, writing
 from .session_names import known
+from .usage import UsageError
 
 _SAID = {
     Cancelled.STOPPING: "Stopping: run {run} ends when its live tools are done, within their bound.",

@@ -30,7 +30,7 @@ class CommandLines:
 
     def asking(self, verb: str, *arguments: str) -> str:
         """A command that asks the model."""
-        script = () if self.script is None else ("--script", str(self.script.absolute()))
+        script = () if self.script is None else ("--script", str(places.absolute(self.script)))
         return self._line(verb, *arguments, *script)
 
     def in_text(self, text: str, session_id: str | None) -> str:

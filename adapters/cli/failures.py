@@ -27,24 +27,9 @@ from ...domain.sealing import DamagedEvent
 from ...ports.incarnations import OwnershipUnavailable
 from ...ports.provider_failures import ProviderUnusable
 from .exit_codes import ExitCode
+from .usage import UsageError
 
 DEBUG_VARIABLE: Final = "SAFEPOINT_DEBUG"
-
-
-class UsageError(Exception):
-    """What was given cannot be used.
-
-    Attributes:
-        message: what is wrong.
-        next_step: what to do.
-        code: stable, for programs.
-    """
-
-    def __init__(self, message: str, next_step: str = "", *, code: str = "usage") -> None:
-        super().__init__(message)
-        self.message = message
-        self.next_step = next_step
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

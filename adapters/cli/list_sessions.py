@@ -9,9 +9,9 @@ from ...ports.views import SessionKey
 from . import documents, places
 from .escaping import one_line
 from .exit_codes import ExitCode
-from .failures import UsageError
 from .output import Output
 from .runtimes import no_store, reading
+from .usage import UsageError
 
 COLUMNS = ("SESSION", "STATE", "LAST USED", "UNSETTLED", "WHY")
 

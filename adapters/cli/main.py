@@ -22,8 +22,8 @@ from .commands.show import show
 from .commands.status import status
 from .commands.verify import verify
 
+ABOUT = "Continue an AI-agent run safely after its process died in the middle of a tool call."
 LOG_VARIABLE = "SAFEPOINT_LOG"
-BROKEN_PIPE = 141
 THREAD_PATIENCE_SECONDS = 0.5
 
 COMMANDS: dict[str, Any] = {
@@ -43,14 +43,13 @@ def application() -> typer.Typer:
     """The commands, ready to be called with arguments."""
     app = typer.Typer(
         name="safepoint",
-        help="Continue an AI-agent run safely after its process died in the middle of a tool call.",
         add_completion=False,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_version)
+    app.callback(help=ABOUT)(_options)
     for name, command in COMMANDS.items():
         app.command(name)(command)
     return app
@@ -61,9 +60,6 @@ def call(arguments: Sequence[str]) -> int:
     _log()
     try:
         code = application()(list(arguments), prog_name="safepoint", standalone_mode=False)
-    except BrokenPipeError:
-        _silence_stdout()
-        return BROKEN_PIPE
     except typer.Abort:
         return 130
     except Exception as error:
@@ -99,14 +95,20 @@ def main() -> None:
     sys.exit(code)
 
 
-def _version(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")] = False,
-) -> None:
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from ... import __version__
 
         print(f"safepoint {__version__}")
         raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def _log() -> None:
@@ -118,9 +120,3 @@ def _log() -> None:
         logger.propagate = False
         return
     logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s %(message)s")
-
-
-def _silence_stdout() -> None:
-    """Whoever read has gone; what is still buffered goes nowhere, and nobody is told of it at exit."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,6 +9,7 @@ from ...domain.events.event import Json
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Note, Reason
 from ...domain.reasons import ParkReason
+from ...domain.recovery.verdict import VerdictStatus
 from ...ports.supervised import Overness
 from .command_lines import CommandLines
 from .escaping import one_line
@@ -38,12 +39,16 @@ def say_parked(out: Output, parking: Parking, commands: CommandLines) -> None:
         listed_below = reason.code in _ABOUT_OPERATIONS and parking.operations
         if not listed_below and (shown := _detail(reason.detail)):
             out.say(f"  {shown}")
-    unsettled = [] if busy else [seen for seen in parking.operations if seen.unsettled]
-    if unsettled:
+    listed = [] if busy else [seen for seen in parking.operations if _is_worth_telling(seen)]
+    if listed:
         out.say("What is known of each operation:")
-    for seen in unsettled:
+    for seen in listed:
         out.say(f"  {operation_line(seen)}")
     say_ways(out, ways_on(parking, commands))
+
+
+def _is_worth_telling(seen: OperationSeen) -> bool:
+    return seen.unsettled or seen.verdict.status is VerdictStatus.DEFINITELY_NOT_DISPATCHED
 
 
 def operation_line(seen: OperationSeen) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from .usage import UsageError
+
 STORE_VARIABLE: Final = "SAFEPOINT_STORE"
 STORE_NAME: Final = "store.sqlite"
 
@@ -18,15 +20,28 @@ def default_store(environment: Mapping[str, str] = os.environ) -> Path:
     return folder / "safepoint" / STORE_NAME
 
 
+def absolute(path: Path) -> Path:
+    """The path from the root on.
+
+    Raises:
+        UsageError: it is relative, and the folder in which this program was started is gone.
+    """
+    try:
+        return path.absolute()
+    except OSError:
+        hint = "Go to a folder that is there, or give whole paths."
+        raise UsageError("The present folder is not there any more.", hint, code="workspace_missing") from None
+
+
 def store_path(given: Path | None) -> Path:
     """The store to use, absolute."""
-    return (default_store() if given is None else given).absolute()
+    return default_store() if given is None else absolute(given)
 
 
 def is_usual(store: Path, environment: Mapping[str, str] = os.environ) -> bool:
     """True when a command without `--store`, in the same environment, uses this store."""
     named = environment.get(STORE_VARIABLE)
-    return store == (Path(named).absolute() if named else default_store(environment))
+    return store == (absolute(Path(named)) if named else default_store(environment))
 
 
 def is_there(store: Path) -> bool:
@@ -42,5 +57,10 @@ def is_there(store: Path) -> bool:
 
 def prepare_folder(store: Path) -> None:
     """Make the state folder, for its user alone, where the store is the default one; no other folder is made."""
-    if store == default_store():
+    if store != default_store():
+        return
+    try:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"The folder {store.parent} cannot be made: {error.strerror}."
+        raise UsageError(message, "Name a store with --store.", code="store_unusable") from error

@@ -14,8 +14,8 @@ from ...ports.permission_gate import PermissionGate
 from ..permission.allow_list import AllowListGate
 from ..permission.deny import DenyGate
 from ..permission.terminal import TerminalGate
-from .failures import UsageError
 from .persons import person
+from .usage import UsageError
 
 _RECORDED: Final = re.compile(r"(?:allow (?P<listed>\*|\[.*\]), else )?(?P<rest>ask|deny)", re.DOTALL)
 

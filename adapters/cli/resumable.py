@@ -14,7 +14,7 @@ from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
 from .agents import AgentOptions, agent_for_resume
-from .failures import UsageError
+from .usage import UsageError
 from .ways_on import Parking
 
 SOURCES_MAX = 64

@@ -22,13 +22,13 @@ from .command_lines import CommandLines
 from .driving import Driving
 from .ending import Ending, say_repaired
 from .exit_codes import ExitCode, exit_code_of_park
-from .failures import UsageError
 from .nothing_to_resume import say_nothing
 from .output import Output
 from .parking import say_notes, say_parked
 from .resumable import Source, parking_of, source_of
 from .runtimes import no_store, writing
 from .session_names import known, meant
+from .usage import UsageError
 from .ways_on import as_documents, ways_on
 
 

@@ -16,10 +16,10 @@ from .agents import AgentOptions, parts_for_turn, require_folder, workspace_fold
 from .command_lines import CommandLines
 from .driving import Driving
 from .ending import report_turn
-from .failures import UsageError
 from .output import Output
 from .runtimes import writing
 from .session_names import session_id_of
+from .usage import UsageError
 
 PROMPT_CHARS_MAX = 200_000
 

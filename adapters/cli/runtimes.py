@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import typer
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from ..composition import Runtime
     from .failures import Failure
 
+BROKEN_PIPE: Final = 141
 Work: TypeAlias = Callable[[Output], int]
 
 
@@ -27,25 +30,32 @@ def perform(work: Work, *, as_json: bool, store: Path | None = None) -> None:
         code = work(out)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise
+        code = BROKEN_PIPE
+        _silence_stdout()
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # noqa: BLE001 (whatever it is, a person is told)
         from .failures import debugging, failure_of
 
-        code = report(failure_of(error), out, places.store_path(store))
+        code = report(failure_of(error), out, store)
         if debugging():
             traceback.print_exception(error)
     raise typer.Exit(code)
 
 
-def report(failure: Failure, out: Output, store: Path) -> int:
+def _silence_stdout() -> None:
+    """Whoever read has gone; what is still buffered goes nowhere, and nobody is told of it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def report(failure: Failure, out: Output, store: Path | None) -> int:
     """Tell a person and, in JSON mode, a program."""
     from . import documents, escaping
     from .command_lines import CommandLines
 
     out.tell(f"safepoint: {escaping.lines(failure.message)}")
-    next_step = CommandLines(store).in_text(failure.next_step, failure.session_id)
+    next_step = CommandLines(store or places.default_store()).in_text(failure.next_step, failure.session_id)
     if next_step:
         out.tell(f"  {next_step}")
     members = (failure.code, failure.message, next_step, int(failure.exit_code))

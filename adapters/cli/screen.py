@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
@@ -31,22 +32,19 @@ class LiveScreen:
         """Write a whole line, on a line of its own."""
         with self._turn:
             self._end_line()
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+            self._write(text + "\n")
 
     def end(self) -> None:
         """End a line that streamed text has begun."""
         with self._turn:
             self._end_line()
-            sys.stderr.flush()
 
     def _partial(self, delta: TextDelta | ThinkingDelta) -> None:
         if isinstance(delta, ThinkingDelta):
             return
         with self._turn:
             self.streamed += delta.text
-            sys.stderr.write(escaping.lines(delta.text))
-            sys.stderr.flush()
+            self._write(escaping.lines(delta.text))
             self._in_line = not delta.text.endswith("\n")
 
     def _note(self, tool: str, what: str) -> None:
@@ -58,5 +56,11 @@ class LiveScreen:
 
     def _end_line(self) -> None:
         if self._in_line:
-            sys.stderr.write("\n")
+            self._write("\n")
             self._in_line = False
+
+    @staticmethod
+    def _write(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # whoever watched has gone: the run goes on
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -6,7 +6,7 @@ from itertools import islice
 
 from ...application.inspect_sessions import InspectSessions, SessionSummary
 from ...domain.identifiers import SessionId, parse_id
-from .failures import UsageError
+from .usage import UsageError
 
 LOOKED_AT_MAX = 200
 SHOWN_MAX = 10

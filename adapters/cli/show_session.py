@@ -10,13 +10,13 @@ from ...application.timeline import TimelineFact
 from ...domain.identifiers import RunId, SessionId
 from ...ports.views import RunRow
 from . import documents
-from .escaping import one_line
+from .escaping import lines, one_line
 from .exit_codes import ExitCode
-from .failures import UsageError
 from .output import Output
 from .parking import operation_line
 from .runtimes import reading
 from .session_names import known
+from .usage import UsageError
 
 RUNS_MAX = 50
 
@@ -89,8 +89,9 @@ def _say_fact(out: Output, fact: TimelineFact) -> None:
     said = "; ".join(part for part in (facts, sizes) if part)
     out.say(f"{fact.sequence:>5}  {fact.occurred_at}  {fact.topic}  {one_line(said, 400)}".rstrip())
     for name, preview in fact.content.items():
-        left = f" (of {preview.chars} characters)" if preview.cut else ""
-        out.say(f"         {name}: {one_line(preview.text, 100_000)}{left}")
+        left = f" … (of {preview.chars} characters)" if preview.cut else ""
+        shown = lines(preview.text).replace("\n", "\n           ")
+        out.say(f"         {name}: {shown}{left}")
 
 
 def _short(value: object) -> str:

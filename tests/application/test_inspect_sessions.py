@@ -9,6 +9,7 @@ from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnation
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.inspect_sessions import InspectSessions, SessionState
 from safepoint.application.ownership import SessionOwnership
+from safepoint.application.session_health import CHECKED_EVENTS_MAX
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import RunAbandoned, RunAdmitted, RunKind
@@ -200,3 +201,15 @@ def test_looking_owns_nothing(observed: Observed) -> None:
     before = observed.store.owners.owner(session.session_id), len(observed.host.lives)
     list(observed.inspect.every())
     assert (observed.store.owners.owner(session.session_id), len(observed.host.lives)) == before
+
+
+def test_a_list_reads_a_bounded_part_of_a_long_run(observed: Observed) -> None:
+    """What is older is verified by whatever shows, plans or verifies the run."""
+    session = observed.session("a")
+    for _ in range(12):
+        session.keep(observed.store.events, *(session.text("1") for _ in range(50)))
+    session.keep(observed.store.events, session.ended(status=RunStatus.COMPLETED))
+    observed.damage("run:run-a-a", 100)
+    assert observed.state(session) is SessionState.COMPLETED
+    observed.damage("run:run-a-a", 603 - CHECKED_EVENTS_MAX)
+    assert observed.state(session) is SessionState.UNREADABLE

@@ -17,9 +17,9 @@ import pytest
 from safepoint.adapters.cli.main import call
 
 TIMEOUT_SECONDS = 60
-WRITE = {"tool": "write_file", "args": {"path": "config.json", "content": '{"port": 4000}'}}
-PAY = {"tool": "record_effect", "args": {"path": "effects.log", "line": "paid"}}
-READ = {"tool": "list_files", "args": {}}
+WRITE: dict[str, Any] = {"tool": "write_file", "args": {"path": "config.json", "content": '{"port": 4000}'}}
+PAY: dict[str, Any] = {"tool": "record_effect", "args": {"path": "effects.log", "line": "paid"}}
+READ: dict[str, Any] = {"tool": "list_files", "args": {}}
 
 
 @dataclass(frozen=True)

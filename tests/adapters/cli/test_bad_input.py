@@ -243,6 +243,7 @@ def test_damage_in_one_session_leaves_the_others_readable_and_writable(used: Pro
     assert used("verify").code == 4
     assert used("show", "s2").code == 4
     assert used("status", "--fail-if-unsettled").code == 4
+    assert "[runtime_ledger_unreadable]" in used("status", "s2").out
     assert used(*used.run("--session", "s2")).code == 4
     assert used("resume", "s2", "--script", used.folder / "script.json").code == 4
     assert used(*used.run("--session", "s1")).code == 0

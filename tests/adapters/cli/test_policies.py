@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from safepoint.adapters.cli.failures import UsageError
 from safepoint.adapters.cli.policies import PolicyOptions, gate_of
+from safepoint.adapters.cli.usage import UsageError
 
 TOOLS = ("read_file", "write_file", "run_shell")
 

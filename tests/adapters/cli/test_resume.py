@@ -74,6 +74,21 @@ def test_the_named_show_command_works_as_it_is_printed(program: Program) -> None
     assert program.bare(*command.split()[1:]).code == 0
 
 
+def test_each_operation_is_listed_with_its_own_verdict(program: Program) -> None:
+    """r3-159: one call is indeterminate, the one behind it was never dispatched."""
+    interrupted(program, "P4", "s1", PAY, {**PAY, "args": {**PAY["args"], "line": "again"}})
+    ran = program("plan", "s1", "--json")
+    verdicts = {one["call_id"]: (one["verdict"], one["reason"]) for one in ran.document["operations"]}
+    assert verdicts == {
+        "call_1_1": ("indeterminate", "dispatch_without_response"),
+        "call_1_2": ("definitely_not_dispatched", "new_protocol_before_dispatch"),
+    }
+    said = program("plan", "s1").out
+    assert "call call_1_1" in said
+    assert "call call_1_2): definitely_not_dispatched" in said
+    assert program.effects == ["paid"]
+
+
 def test_a_parked_plan_as_json(program: Program) -> None:
     interrupted(program, "P4")
     ran = program("plan", "s1", "--json")
@@ -233,8 +248,9 @@ def test_a_continuation_that_is_interrupted_is_continued_again(program: Program)
     ran = program(*resume(program, "s1"))
     assert (ran.code, ran.out) == (0, "Three.\n")
     assert program.requests == 3
-    kinds = [run["kind"] for run in program("show", "s1", "--json").document["runs"]]
-    assert kinds == ["turn", "continuation", "continuation"]
+    runs = program("show", "s1", "--json").document["runs"]
+    assert [run["kind"] for run in runs] == ["turn", "continuation", "continuation"]
+    assert [run["continued_by"] for run in runs] == [runs[1]["run_id"], runs[2]["run_id"], None]
 
 
 def test_a_claim_that_was_never_started_is_repaired_and_its_target_continued(program: Program) -> None:

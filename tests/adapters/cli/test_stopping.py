@@ -115,3 +115,25 @@ def test_what_a_killed_run_left_running_parks_with_its_pids(
         time.sleep(0.05)
     codes = [one["code"] for one in program("plan", "s1", "--json").document["reasons"]]
     assert codes == ["dangling_tool_state"]
+
+
+def test_a_job_that_goes_on_is_named_and_once_it_has_ended_the_run_continues(program: Program) -> None:
+    """r3-122: the park names the process and the exact commands; its end is recorded once."""
+    job = {"tool": "run_shell", "args": {"command": "sleep 300 & echo started"}}
+    program.script({"text": "I start it.", "calls": [job]}, {"text": "Done."})
+    program.killed_at("P6", *program.run("--session", "s1"))
+    document = program("plan", "s1", "--json").document
+    assert "background_operation_pending" in [one["code"] for one in document["reasons"]]
+    (operation,) = document["operations"]
+    assert (operation["verdict"], operation["over"]) == ("completed", "running")
+    assert "sleep" in [process["name"] for process in operation["processes"]]
+    (kill,) = [one["command"] for one in document["commands"] if one["command"].startswith("kill ")]
+    subprocess.run(kill.split(), check=True)
+    deadline = time.monotonic() + 30
+    while program("plan", "s1").code != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert program("resume", "s1", "--script", program.folder / "script.json").out == "Done.\n"
+    source = program("show", "s1", "--json").document["runs"][0]["run_id"]
+    facts = program("show", "s1", "--run", source, "--json").document["run"]["facts"]
+    assert [fact["type"] for fact in facts].count("background.settled.v1") == 1
