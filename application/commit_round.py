@@ -99,10 +99,10 @@ class CommitRound:
         """
         for ticket in tickets:
             self._answering(ticket, partial(self._propose, ticket))
-        if self._accepted:
-            self._write()
+        overtaken = self._write() if self._accepted else frozenset()
         for refused in self._refused:
-            self._answering(refused.ticket, partial(self._refuse, refused))
+            if overtaken.isdisjoint(refused.streams):  # else it was decided on a neighbour that came to nothing
+                self._answering(refused.ticket, partial(self._refuse, refused))
 
     def _answering(self, ticket: Ticket, step: Callable[[], None]) -> None:
         """What goes wrong with one command does not concern its neighbours."""
@@ -119,14 +119,16 @@ class CommitRound:
             raise StoreUnavailable("other writers won every round; try again")
         proposal = self._heads.propose(ticket.command)
         decided, streams = proposal.decided, proposal.streams
+        if decided is None:
+            return
         if not isinstance(decided, Refusal):
             rows = tuple(row for sealed in decided for row in rows_of(sealed))
             self._accepted.append((ticket, Commit(ticket.guard, decided, rows), streams))
-        elif not self._heads.has_moved(streams):
+        else:
             self._refused.append(_Refused(ticket, decided, streams))
-        # else: decided on a neighbour that is not durable yet; when it is, it is decided again
 
-    def _write(self) -> None:
+    def _write(self) -> frozenset[str]:
+        """Write what was accepted; answers the streams of which something was not stored."""
         answers = self._store.append([commit for _, commit, _ in self._accepted])
         overtaken: set[str] = set()
         for (ticket, commit, streams), answer in zip(self._accepted, answers, strict=True):
@@ -139,6 +141,7 @@ class CommitRound:
             elif (refusal := _refusal(answer)) is not None:
                 self._refused.append(_Refused(ticket, refusal))
         self._heads.keep(except_streams=overtaken)
+        return frozenset(overtaken)
 
     def _refuse(self, refused: _Refused) -> None:
         """Make a refusal final. Order of SPEC section 7: exact retry, epoch, and then what the state does not allow."""
@@ -150,21 +153,22 @@ class CommitRound:
         if isinstance(earlier, tuple):
             ticket.receipt = Receipt(earlier, first=False)
             return
-        if earlier is None and refusal.code is not WriteRefusal.OWNER_FENCED and not self._owns(ticket.guard):
+        if earlier is None and refusal.code is not WriteRefusal.OWNER_FENCED and self._fenced(ticket.guard):
             earlier = _FENCED
         final = earlier or refusal
         raise WriteRefused(final.code, final.detail)
 
-    def _owns(self, guard: OwnerGuard) -> bool:
+    def _fenced(self, guard: OwnerGuard) -> bool:
+        """Whether somebody else owned the session since; one that was merely given up by its owner is not fenced."""
         row = self._owners.owner(guard.session_id)
-        return row is not None and (row.incarnation_id, row.epoch) == (guard.incarnation_id, guard.epoch)
+        return row is None or row.epoch != guard.epoch or row.incarnation_id not in {None, guard.incarnation_id}
 
     def _read(self, load: Callable[[EventReader], None]) -> None:
         with self._store.snapshot() as reader:
             load(reader)
 
 
-_FENCED = Refusal(WriteRefusal.OWNER_FENCED, "the session has another owner now")
+_FENCED = Refusal(WriteRefusal.OWNER_FENCED, "whoever asks does not own the session, or no longer")
 
 
 def _refusal(answer: CommitAnswer) -> Refusal | None:

@@ -38,9 +38,13 @@ class UnsoundEvent(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What was decided, and the streams whose states it was decided on."""
+    """What was decided, and the streams whose states it was decided on.
 
-    decided: tuple[SealedEvent, ...] | Refusal
+    `decided` is None where it hangs on a head of this group in a stream that it does not write: no store could tell
+    should that head come to nothing, so it is decided when the head is durable.
+    """
+
+    decided: tuple[SealedEvent, ...] | Refusal | None
     streams: frozenset[str] = frozenset()
 
 
@@ -74,7 +78,11 @@ class Heads:
                 raise StoreDamaged(damage)
         try:
             decided = decide(command, world)
-            return Proposal(decided if isinstance(decided, Refusal) else self._advance(decided), streams)
+            if isinstance(decided, Refusal):
+                return Proposal(decided, streams)
+            if not self._moved.isdisjoint(streams.difference(event.stream for event in decided)):
+                return Proposal(None, streams)
+            return Proposal(self._advance(decided), streams)
         except UnsoundEvent as error:
             repeated = error.code == LedgerIssue.DUPLICATE_EVENT_ID
             code = WriteRefusal.DUPLICATE_EVENT_ID if repeated else WriteRefusal.TRANSITION_SHAPE_CONFLICT
@@ -133,10 +141,6 @@ class Heads:
             known = self._heads[stream] = self._cache.get(stream, self._read)
         return known
 
-    def has_moved(self, streams: Iterable[str]) -> bool:
-        """True when one of these heads is of this group, and so not durable yet."""
-        return not self._moved.isdisjoint(streams)
-
     def _advance(self, candidates: Sequence[Event]) -> tuple[SealedEvent, ...]:
         moved: dict[str, Head] = {}
         sealed: list[SealedEvent] = []
@@ -158,6 +162,7 @@ class Heads:
         for stream in self._moved - refused:
             self._cache.put(stream, self._heads[stream])
         self._cache.outdate(refused)
+        self._moved.clear()
 
 
 def _require_sound(event: RunEvent, before: Run, after: Run) -> None:

@@ -107,6 +107,8 @@ class _PreviewLedger(CommandLedger):
         decided = self._read(lambda: self._heads.propose(command)).decided
         if isinstance(decided, Refusal):
             raise WriteRefused(decided.code, decided.detail)
+        assert decided is not None  # nothing is waited for where all is kept at once
+        self._heads.keep(except_streams=())
         self.sealed += decided
         return Receipt(decided)
 
