@@ -1,4 +1,4 @@
-"""The demo: an agent is killed in the middle of a file write, judged, and continued or parked; every effect is counted."""
+"""The demo: an agent is killed in the middle of a file write, judged, then continued or parked; effects are counted."""
 
 from __future__ import annotations
 

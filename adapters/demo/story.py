@@ -1,6 +1,7 @@
 """The story that the demo tells: one agent, five instants of death, and what must be counted after each.
 
-The agent changes `config.json` from port 3000 to 4000 and then records a payment. It is killed while it changes the file.
+The agent changes `config.json` from port 3000 to 4000 and then records a payment. It is killed while it changes the
+file.
 """
 
 from __future__ import annotations

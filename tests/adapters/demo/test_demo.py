@@ -1,0 +1,62 @@
+"""The demo really kills, counts from outside, and fails when a count is not the expected one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from safepoint.adapters.demo import main
+from safepoint.adapters.demo.stage import ActFailed, Stage
+from safepoint.adapters.demo.story import ACTS, PORT_OF_SOMEBODY_ELSE, Counts
+from safepoint.adapters.demo.table import document, print_table
+from safepoint.ports.failpoints import Failpoint
+
+FIRST, EDITED = ACTS[0], ACTS[3]
+
+
+def test_every_act_of_the_story_ends_with_the_counts_that_it_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run_demo(as_json=True) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "safepoint.cli.demo.v1"
+    assert [act["act"] for act in told["acts"]] == ["a", "b", "c", "d", "e"]
+    assert [act["decision"] for act in told["acts"]] == ["continue", "park", "park", "park", "continue"]
+    assert [act["counted_at_the_end"]["writes"] for act in told["acts"]] == [1, 0, 1, 1, 1]
+    assert [act["counted_at_the_end"]["payments"] for act in told["acts"]] == [1, 0, 0, 0, 1]
+    assert [act["counted_at_the_end"]["provider_requests"] for act in told["acts"]] == [4, 1, 1, 1, 3]
+
+
+def test_an_edit_of_another_process_is_never_overwritten(tmp_path: Path) -> None:
+    played = Stage(tmp_path).play(EDITED)
+    assert played.content == PORT_OF_SOMEBODY_ELSE
+    assert played.as_expected
+
+
+def test_a_count_that_is_not_the_expected_one_fails_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = replace(EDITED, ended=Counts(1, 2, 0))
+    monkeypatch.setattr(main, "ACTS", (wrong,))
+    assert main.run_demo(as_json=False) == 1
+    assert "NOT AS EXPECTED" in capsys.readouterr().out
+
+
+def test_an_agent_that_does_not_die_where_it_should_is_said_plainly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    survives = replace(FIRST, failpoint=Failpoint.CLAIM_COMMITTED)  # no first run of a session reaches it
+    with pytest.raises(ActFailed, match="was to die and ended with 0"):
+        Stage(tmp_path).play(survives)
+    monkeypatch.setattr(main, "ACTS", (survives,))
+    assert main.run_demo(as_json=True) == 1
+    assert "could not be played" in capsys.readouterr().err
+
+
+def test_the_table_shows_every_act(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    played = Stage(tmp_path).play(FIRST)
+    print_table([played])
+    shown = capsys.readouterr().out
+    assert "(a)" in shown and "continue" in shown and "4 provider requests" in shown  # noqa: PT018
+    assert document([played])["as_expected"] is True
