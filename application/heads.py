@@ -21,7 +21,7 @@ from ..domain.sealing import SealedEvent, digest_of, seal, unseal
 from ..ports.event_store import EventReader
 from .deciding import World, decide, fits, run_of, source_of
 from .state_cache import StateCache
-from .states import Head, Read, advance, contradiction, empty, readable
+from .states import NO_RUN, Head, Read, advance, contradiction, readable
 
 
 class UnsoundEvent(ValueError):
@@ -93,7 +93,7 @@ class Heads:
     def _world(self, command: AnyCommand) -> tuple[World, frozenset[str]]:
         run_id, streams = run_of(command), [session_stream(command.session_id)]
         session = self.head(streams[0]).session()
-        run, head, source = empty("run:"), None, Run()
+        run, head, source = NO_RUN, None, NO_RUN
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
         if not isinstance(command, AbandonRun):
             streams.append(run_stream(run_id))
@@ -103,7 +103,7 @@ class Heads:
             head = self.head(streams[-1])
         if source_id := source_of(command):
             streams.append(run_stream(source_id))
-            source = self.head(streams[-1]).run()
+            source = self.head(streams[-1])
         seen = self._look(command)
         world = World(
             session=session,
@@ -111,7 +111,7 @@ class Heads:
             head_digest="" if head is None else head.digest,
             run=run.run() if seen.readable is None else seen.readable,
             run_digest=run.digest,
-            source=source,
+            source=source.run(),
             ancestors=seen.ancestors,
             foreign=seen.foreign,
             damage=seen.damage,

@@ -78,7 +78,7 @@ class OverJudge:
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
     def judge(self, operation_id: OperationId, deliveries: Iterable[Delivery]) -> OverState:
-        """Over when the recorded life of every delivery has ended; could-not-look outweighs over, running outweighs both."""
+        """Over when the life of every delivery has ended; could-not-look outweighs over, running outweighs both."""
         seen = [self._life_of(delivery) for delivery in deliveries]
         for worst in (Overness.RUNNING, Overness.COULD_NOT_LOOK):
             if worst in seen:

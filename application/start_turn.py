@@ -1,11 +1,14 @@
-"""Starts a new turn: the user's message, the history that it is given, and the right to call the provider. SPEC section 12."""
+"""Starts a new turn: the user's message, its history, and the right to call the provider. SPEC sections 12 and 14."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+
+from anyio import to_thread
 
 from ..domain.commands import OpenRun
-from ..domain.errors import SafepointError
+from ..domain.errors import SafepointError, StoreDamaged, StoreUnavailable
 from ..domain.events.model import HostMessage, UserMessage
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Context, Protocol, RunOpened
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
@@ -14,6 +17,7 @@ from ..domain.replay.context import told_of
 from ..domain.replay.history import History
 from ..domain.replay.items import Item
 from ..domain.replay.origin import origin_of
+from ..domain.sealing import DamagedEvent
 from ..ports.event_store import EventStore
 from .agent import Agent
 from .async_ledger import AsyncLedger
@@ -21,7 +25,7 @@ from .ledger import Receipt
 from .lineage import read_context, read_segment
 from .ownership import Owned
 from .spines import Spines
-from .start_proof import StartProof, proof_of
+from .start_proof import StartAttempt, StartProof
 
 
 class HistoryUnusable(SafepointError):
@@ -54,7 +58,11 @@ class Begun:
 
 
 class StartTurn:
-    """Opens an ordinary run in a session that this process owns."""
+    """Opens an ordinary run in a session that this process owns.
+
+    Args:
+        protocol: declared by every run; None where the store is not the durable T1/T2 sink (SPEC section 5).
+    """
 
     def __init__(
         self,
@@ -63,7 +71,6 @@ class StartTurn:
         spines: Spines,
         protocol: Protocol | None = TOOL_BOUNDARY_PROTOCOL,
     ) -> None:
-        """Args: protocol: declared by every run; None where the store is not the durable T1/T2 sink (SPEC section 5)."""
         self._store = store
         self._ledger = ledger
         self._spines = spines
@@ -85,25 +92,32 @@ class StartTurn:
             WriteRefused: the session is open, or has another owner.
             StoreError: as the ledger says.
         """
-        session = self._ledger.ledger.session(owned.session_id)
-        grants = session.grants
-        context, history = self._context(session.head.run_id if session.head else None, agent, leave_out)
+        session = await self._ledger.session(owned.session_id)
+        head = None if session.head is None else session.head.run_id
+        context, history = await to_thread.run_sync(partial(self._context, head, agent, leave_out))
         identity = self._spines.identity(owned.session_id)
-        receipt = await self._ledger.execute(self._command(owned, identity, agent, text, context))
-        proof = proof_of(receipt)
-        assert proof is not None  # the command has fresh ids, so this attempt wrote it
-        return Begun(identity, owned, receipt, proof, history, grants)
+        attempt = StartAttempt(self._command(owned, identity, agent, text, context))
+        try:
+            receipt, proof = await attempt(self._ledger)
+        except StoreUnavailable:
+            receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
+        assert proof is not None  # its ids are of this attempt alone, and it has not given the proof before
+        granted = (await self._ledger.session(owned.session_id)).granted
+        return Begun(identity, owned, receipt, proof, history, tuple(granted.values()))
 
     def _context(
         self, head: RunId | None, agent: Agent, leave_out: frozenset[RunId]
     ) -> tuple[Context | None, tuple[Item, ...]]:
         if head is None:
             return None, ()
-        with self._store.snapshot() as reader:
-            segment = read_segment(reader, head)
-            if segment is None:
-                return None, ()
-            earlier = read_context(reader, segment, leave_out)
+        try:
+            with self._store.snapshot() as reader:
+                segment = read_segment(reader, head)
+                if segment is None:
+                    return None, ()
+                earlier = read_context(reader, segment, leave_out)
+        except DamagedEvent as damage:
+            raise StoreDamaged(str(damage)) from damage
         if earlier.blocked:
             raise HistoryUnusable(tuple(run_id for run_id, _ in earlier.blocked))
         shown = History(origin_of(agent.profile()))

@@ -45,9 +45,13 @@ class Head:
         return None if first is None else first.session_id
 
 
+NO_RUN = Head(0, FIRST_PREVIOUS_DIGEST, Run())
+NO_SESSION = Head(0, FIRST_PREVIOUS_DIGEST, Session())
+
+
 def empty(stream: str) -> Head:
     """The head of a stream without events."""
-    return Head(0, FIRST_PREVIOUS_DIGEST, Session() if stream.startswith("session:") else Run())
+    return NO_SESSION if stream.startswith("session:") else NO_RUN
 
 
 def advance(head: Head, sealed: SealedEvent) -> Head:

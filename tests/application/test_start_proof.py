@@ -8,13 +8,16 @@ import pickle
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, says
+from safepoint.adapters.memory.tables import Failure
 from safepoint.application.run_agent import Screen
-from safepoint.application.start_proof import ProofUsed, StartProof, proof_of
+from safepoint.application.start_proof import ProofUsed, StartAttempt, StartProof, proof_of
 from safepoint.application.start_turn import Begun
 from safepoint.domain.commands import OpenRun
+from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunEnded
 
+from ..domain.facts import Facts
 from .wiring import SESSION, Process, go
 
 
@@ -98,3 +101,62 @@ def test_a_receipt_that_begins_no_run_gives_no_proof() -> None:
 
     events = go(work)
     assert isinstance(events[-1], RunEnded)
+
+
+def first_commit(process: Process) -> OpenRun:
+    """A command whose ids were made for one attempt."""
+    owned = process.ownership.own(SESSION)
+    r = Facts("r", session=SESSION, incarnation=owned.incarnation_id)
+    r.epoch = owned.epoch
+    return r.open_run()
+
+
+@pytest.mark.parametrize("failure", [Failure.COMMIT_LOST, Failure.COMMIT_STORED])
+def test_the_attempt_that_does_not_know_whether_its_commit_was_kept_converges_and_has_its_proof_once(
+    failure: Failure,
+) -> None:
+    process = Process()
+    attempt = StartAttempt(first_commit(process))
+
+    async def work() -> None:
+        process.world.store.fail_next(failure)
+        with pytest.raises(StoreUnavailable):
+            await attempt(process.async_ledger)
+        receipt, proof = await attempt(process.async_ledger)
+        assert receipt.first is (failure is Failure.COMMIT_LOST)
+        assert proof is not None
+        assert proof.run_id == "r"
+        again, none = await attempt(process.async_ledger)
+        assert (again.events, none) == (receipt.events, None)
+
+    go(work)
+
+
+def test_another_attempt_with_the_same_candidates_gets_no_proof() -> None:
+    process = Process()
+    command = first_commit(process)
+
+    async def work() -> None:
+        _, proof = await StartAttempt(command)(process.async_ledger)
+        assert proof is not None
+        _, none = await StartAttempt(command)(process.async_ledger)
+        assert none is None
+
+    go(work)
+
+
+@pytest.mark.parametrize("failure", [Failure.COMMIT_LOST, Failure.COMMIT_STORED])
+def test_a_turn_begins_although_its_first_commit_was_in_doubt(failure: Failure) -> None:
+    process = Process()
+    owned = process.ownership.own(SESSION)
+    process.world.store.fail_next(failure)
+    model = PlannedModel([says("done")])
+
+    async def work() -> RunEnded:
+        start = await process.start(owned, process.agent(model), "hello")
+        await process.drive(start, process.agent(model), Screen(), lambda live: None)
+        return process.of(start.identity.run_id, RunEnded)[0]
+
+    assert go(work).failure_class is None
+    assert len(model.asked) == 1
+    assert process.topics(process.head())[:2] == ["run.opened.v1", "message.user.v1"]
