@@ -18,6 +18,7 @@ from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.session.state import Session
 from ..domain.tool_arguments import ARGUMENTS_BYTES_MAX, NotStrictJson
+from ..domain.tool_results import sayable
 from ..ports.permission_gate import Allowed, Denied, Undecided
 from ..ports.tool_catalog import BoundCall, SchemaMismatch, ToolCatalog, UnknownTool
 from .asking import Asking, DeniedByPolicy
@@ -175,7 +176,7 @@ def _unreadable(arguments: NotStrictJson) -> Refused:
 
 def _denied(by: str, why: str = "") -> Refused:
     said = SentenceId.PERMISSION_DENIED_BECAUSE if why else SentenceId.PERMISSION_DENIED
-    return Refused(ResponseCode.PERMISSION_DENIED, render(said, {"by": by, "why": why}))
+    return Refused(ResponseCode.PERMISSION_DENIED, render(said, {"by": by, "why": sayable(why)}))
 
 
 def _undecided() -> Refused:

@@ -372,7 +372,8 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     # Failure classes.
     FailureClass.APP_RESTARTED: Explanation(
-        "The process died while the run was open.", "Continue it with `safepoint resume --session SESSION`."
+        "The process died, or the program failed, while the run was open.",
+        "Continue it with `safepoint resume --session SESSION`.",
     ),
     FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH: Explanation(
         "A continuation was claimed and never started; the provider was not called.",

@@ -70,7 +70,7 @@ def prepare_result(value: object, *, effect: Effect = Effect.DONE, bytes_max: in
 
 def unkept_result(detail: str, *, effect: Effect = Effect.DONE) -> PreparedResult:
     """Prepare the answer for a result that has no strict JSON form, or whose formatting failed or did not end."""
-    said = render(SentenceId.RESULT_NOT_STRICT_JSON, {"detail": _bounded(detail)})
+    said = render(SentenceId.RESULT_NOT_STRICT_JSON, {"detail": sayable(detail)})
     return PreparedResult(said, is_error=True, effect=effect, code=ResponseCode.RESULT_NOT_STRICT_JSON)
 
 
@@ -86,13 +86,13 @@ def raised(error_class: str, message: str, *, effect: Effect) -> PreparedResult:
     r3-049).
     """
     said = SentenceId.TOOL_RAISED if effect is Effect.UNKNOWN else SentenceId.TOOL_RAISED_WITHOUT_EFFECT
-    detail = _bounded(f"{error_class}: {message}" if message else error_class)
+    detail = sayable(f"{error_class}: {message}" if message else error_class)
     return PreparedResult(render(said, {"detail": detail}), is_error=True, effect=effect, code=ResponseCode.TOOL_RAISED)
 
 
 def refused(message: str) -> PreparedResult:
     """Prepare the answer for a typed refusal before any effect. F7."""
-    said = render(SentenceId.REFUSED_WITHOUT_EFFECT, {"detail": _bounded(message)})
+    said = render(SentenceId.REFUSED_WITHOUT_EFFECT, {"detail": sayable(message)})
     return PreparedResult(said, is_error=True, effect=Effect.NONE, code=ResponseCode.REFUSED_WITHOUT_EFFECT)
 
 
@@ -121,7 +121,7 @@ def cut_text(text: str, bytes_max: int) -> str:
     return text[:low]
 
 
-def _bounded(detail: str) -> str:
-    """Cut a foreign message, and make it sayable: what has no UTF-8 form becomes escapes."""
+def sayable(detail: str) -> str:
+    """Cut a foreign message to `DETAIL_CHARS_MAX`, and make it storable: what has no UTF-8 form becomes escapes."""
     shown = detail[:DETAIL_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
     return shown if len(detail) <= DETAIL_CHARS_MAX else f"{shown}…"

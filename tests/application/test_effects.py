@@ -191,7 +191,7 @@ def as_async(function: Callable[..., Any]) -> Callable[..., Any]:
 def test_the_response_says_what_is_known_of_the_effect(happening: str, reads: bool, on_loop: bool) -> None:
     ends = HAPPENINGS[happening]
     function = ends.function(**({"recovery": "replay_safe"} if reads else {"recovery": "outcome_unknown"}))
-    process = Process(limits=RunLimits(format_seconds_max=0.05))
+    process = Process(limits=RunLimits(format_seconds_max=0.05) if "hangs" in happening else None)
     name = function.__name__
     run_id, _ = called(process, as_async(function) if on_loop else function, name)
     response = process.response(run_id, name)
@@ -200,6 +200,20 @@ def test_the_response_says_what_is_known_of_the_effect(happening: str, reads: bo
     (verdict,) = process.verdicts(run_id)
     assert (verdict.status, verdict.origin) == (VerdictStatus.COMPLETED, SettlementOrigin.NORMAL_T2)
     json.dumps(response.result)
+
+
+@pytest.mark.parametrize(
+    ("format_result", "said"),
+    [
+        (_raise(SystemExit(1)), "raised SystemExit"),
+        (_raise(KeyError("x")), "raised KeyError"),
+        (lambda value: threading.Event().wait(), "took more than 0.05 s"),
+    ],
+)
+def test_why_a_result_could_not_be_kept_is_said(format_result: Callable[[object], object], said: str) -> None:
+    process = Process(limits=RunLimits(format_seconds_max=0.05))
+    run_id, _ = called(process, returning("ok", format_result=format_result))
+    assert said in str(process.response(run_id, "give").result)
 
 
 def test_a_tool_that_raises_is_answered_durably_and_the_conversation_goes_on_r3_005() -> None:

@@ -292,3 +292,5 @@ def test_a_grant_does_not_outlive_a_changed_contract() -> None:
     )
     assert changed.calls == []
     assert process.dispatches(result.run_id) == []
+    assert process.response(result.run_id, "act").code == ResponseCode.PERMISSION_DENIED
+    assert len(process.of(result.run_id, PermissionRequested)) == 1, "it is asked about anew"

@@ -13,6 +13,7 @@ from safepoint.domain.events.tool import Effect, ToolDispatched, ToolResponded
 from safepoint.domain.reasons import FailureClass, WriteRefusal
 from safepoint.domain.recovery.verdict import VerdictStatus
 from safepoint.ports.failpoints import Failpoint
+from safepoint.ports.model_step import CallBlock
 
 from .counted_tools import Counted
 from .wiring import SESSION, Process, check_sound, go
@@ -169,12 +170,12 @@ def test_what_the_implementation_gets_is_what_was_stored_and_hashed() -> None:
     process = Process()
     got: list[object] = []
 
-    def take(value: dict[str, float]) -> str:
+    def take(value: dict[str, object]) -> str:
         """Take."""
         got.append(value)
         return "ok"
 
-    model = PlannedModel([calls(("take", {"value": {"b": 1.0, "a": 1e21}})), says("done")])
+    model = PlannedModel([calls(CallBlock("c", "take", '{"value": {"b": 1.0, "a": 1E21}}')), says("done")])
     result = go(lambda: process.turn("go", model, [take]))
     check_sound(process, result.run_id)
-    assert got == [{"a": 1e21, "b": 1}]
+    assert repr(got) == "[{'a': 1e+21, 'b': 1}]"

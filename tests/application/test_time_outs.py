@@ -244,6 +244,8 @@ def test_an_effect_that_became_certain_late_is_no_longer_watched_as_uncertain(st
     ends_not_over(process, act)
     act.let_go.set()
     go(lambda: settled(process))
+    kinds = [type(event) for event in process.session_events()]
+    assert NoticePosted not in kinds, "no turn began meanwhile, so nobody has to be told"
     go(lambda: process.turn("new turn", PlannedModel([says("ok")])))
     assert process.ledger.session(SESSION).watched == {}
 
