@@ -37,6 +37,7 @@ _LOCATE = (
 )
 _ADMISSION = "SELECT generation FROM admissions WHERE run_id = ?"
 _LIMIT_MAX = 10_000
+_IDLE_MAX = 8
 
 
 def _record(stream: str, version: object, topic: object, state: object) -> StoredRecord:
@@ -174,7 +175,7 @@ class Readers:
         except sqlite3.Error:
             reusable = False
         with self._lock:
-            if reusable and not self._closed:
+            if reusable and not self._closed and len(self._idle) < _IDLE_MAX:
                 self._idle.append((connection, here))
                 return
         close_quietly(connection)

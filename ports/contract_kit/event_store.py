@@ -160,6 +160,20 @@ class EventStoreContract:
             assert len(reader.read(f"run:{neighbour.run_id()}")) == 2
             assert not reader.read(f"run:{stranger.run_id()}")
 
+    def test_a_commit_refused_at_its_last_event_leaves_nothing_of_its_first(
+        self, event_store: EventStore, owners: SessionOwners, opened: RecordedSession
+    ) -> None:
+        neighbour = RecordedSession("two")
+        neighbour.own(owners)
+        opened.keep(event_store, opened.called("x"), opened.dispatched("x"))
+        half = opened.commit(opened.text("fits"), opened.dispatched("x"))
+        answers = event_store.append([half, neighbour.commit(*neighbour.opened())])
+        assert answers == [DuplicateId("operation", opened.operation_id("x")), Stored()]
+        with event_store.snapshot() as reader:
+            assert len(reader.read(f"run:{opened.run_id()}")) == 4
+            assert reader.locate(half.events[0].event.event_id) is None
+            assert len(reader.read(f"run:{neighbour.run_id()}")) == 2
+
     def test_a_commit_that_builds_on_a_refused_one_is_refused(
         self, event_store: EventStore, opened: RecordedSession
     ) -> None:

@@ -169,6 +169,39 @@ class RecordedSession:
             effect=effect,
         )
 
+    def recovery_of(self, call: str, run_name: str = "a") -> tuple[Event, ...]:
+        """Every fact that may follow a dispatch beside its response."""
+        operation = self.operation_id(call, run_name)
+        redelivered = tool.ToolRedeliveryStarted(
+            **self._spine(run_name),
+            operation_id=operation,
+            idempotency_key="key",
+            incarnation_id=self.guard.incarnation_id,
+            life=tool.Life.TASK,
+        )
+        reconciled = tool.ToolReconciled(
+            **self._spine(run_name),
+            operation_id=operation,
+            observation=tool.Observation.DIVERGED,
+            reconciler_id="reconciler",
+            reconciler_version=1,
+        )
+        decided = tool.ToolRecoveryDecided(
+            **self._spine(run_name),
+            operation_id=operation,
+            disposition=tool.Disposition.PARKED,
+            reason="reconcile_diverged",
+            evidence_event_ids=(reconciled.event_id,),
+        )
+        attested = tool.ToolAttested(
+            **self._spine(run_name),
+            operation_id=operation,
+            statement=tool.Statement.COMPLETED,
+            by="somebody",
+            note="I looked",
+        )
+        return (redelivered, reconciled, decided, attested)
+
     def ended(self, run_name: str = "a", status: run.RunStatus = run.RunStatus.FAILED) -> run.RunEnded:
         """The terminal event."""
         return run.RunEnded(

@@ -223,6 +223,16 @@ class ViewsContract:
     ) -> None:
         assert list(projections.differences()) == []
 
+    def test_the_facts_of_a_recovery_are_shown(
+        self, views: Views, projections: Projections, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        recorded.keep(event_store, recorded.called("x"), recorded.dispatched("x"), *recorded.recovery_of("x"))
+        row = views.operation(recorded.operation_id("x"))
+        assert row is not None
+        assert (row.observation, row.decision, row.reason) == ("diverged", "parked", "reconcile_diverged")
+        assert row.attestation == "completed"
+        assert list(projections.differences()) == []
+
     def test_rebuilding_gives_the_same_views(
         self, views: Views, projections: Projections, event_store: EventStore, five: list[RecordedSession]
     ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.sqlite.anchor import Anchor, AnchorForRaising, AnchorRecord, NoAnchor
+from safepoint.adapters.sqlite.anchor import Anchor, AnchorForRaising, AnchorReading, AnchorRecord, NoAnchor
 from safepoint.adapters.sqlite.place import FileIdentity
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.errors import StoreBehindAnchor, StoreNotAdopted, StoreUnavailable
@@ -148,6 +148,44 @@ def test_a_store_that_went_on_from_yesterday_does_not_match_todays_anchor(
     adopt_and_go_on(path)
 
 
+def test_an_equal_last_event_does_not_hide_another_one_before_it(
+    path: Path, recorded: RecordedSession, store: SqliteStore
+) -> None:
+    """The digest is over all events in their order: an import repeated after a loss would end in the same bytes."""
+    two = RecordedSession("two")
+    two.own(store.owners)
+    two.keep(store.events, *two.opened())
+    last = two.text("the same in both")
+    store.close()
+    yesterday, yesterdays_anchor = path.read_bytes(), anchor_of(path).read_bytes()
+    other, other_two = recorded.fork(), two.fork()
+    today = open_store(path)
+    recorded.keep(today.events, recorded.text("today"))
+    two.keep(today.events, last)
+    today.close()
+    todays_anchor = anchor_of(path).read_bytes()
+    path.write_bytes(yesterday)
+    anchor_of(path).write_bytes(yesterdays_anchor)
+    branch = open_store(path)
+    other.keep(branch.events, other.text("another today"))
+    other_two.keep(branch.events, last)
+    branch.close()
+    anchor_of(path).write_bytes(todays_anchor)
+    assert look(path)[0].trust is Trust.ANCHOR_MISMATCH
+
+
+@pytest.mark.parametrize("ahead", [1, 1000])
+def test_an_open_store_that_falls_behind_its_anchor_is_not_written(
+    path: Path, recorded: RecordedSession, store: SqliteStore, ahead: int
+) -> None:
+    condition = store.condition()
+    with Anchor(anchor_of(path), 1.0).exclusively() as held:
+        held.write(AnchorRecord(condition.store_id, condition.events + ahead, DIGEST))
+    with pytest.raises(StoreBehindAnchor):
+        store.events.append([recorded.commit(recorded.text("no"))])
+    assert store.condition().events == condition.events
+
+
 def test_a_missing_anchor_is_noticed(
     path: Path, recorded: RecordedSession, store: SqliteStore, fingerprint: Callable[[], dict[str, str]]
 ) -> None:
@@ -234,6 +272,24 @@ def test_a_copy_without_its_anchor_is_a_copy(path: Path, recorded: RecordedSessi
     shutil.copyfile(path, copy)
     assert look(copy)[0].trust is Trust.COPIED
     adopt_and_go_on(copy)
+
+
+def test_the_anchor_is_read_before_the_view_is_opened(
+    path: Path, recorded: RecordedSession, store: SqliteStore
+) -> None:
+    """A commit between the two puts the store ahead of its anchor; the other way round it would be a false alarm."""
+
+    class Overtaken(Anchor):
+        def read(self) -> AnchorReading:
+            recorded.keep(store.events, recorded.text("meanwhile"))
+            return super().read()
+
+    reader = open_reader(path)
+    reader._readers._anchor = Overtaken(anchor_of(path), 1.0)
+    for _ in range(3):
+        condition = reader.condition()
+        assert (condition.trust, condition.events - (condition.anchored_events or 0)) == (Trust.OK, 0)
+    reader.close()
 
 
 def test_a_renamed_store_is_the_same_store(path: Path, recorded: RecordedSession, store: SqliteStore) -> None:

@@ -61,10 +61,27 @@ def test_a_tampered_projection_is_named_and_mended(
     assert list(store.projections.differences()) == []
 
 
+def test_the_journal_shows_every_fact_of_an_operation_in_order(
+    recorded: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
+) -> None:
+    recorded.keep(store.events, recorded.called("x"), recorded.dispatched("x"), recorded.text("between"))
+    recorded.keep(store.events, recorded.responded("x"), *recorded.recovery_of("x"))
+    rows = raw.execute(
+        "SELECT run_id, sequence, operation_id, entry FROM operation_journal ORDER BY sequence"
+    ).fetchall()
+    entries = ["dispatched", "responded", "redelivery_started", "reconciled", "recovery_decided", "attested"]
+    assert rows == [
+        ("run-one-a", sequence, "operation-one-a-x", entry)
+        for sequence, entry in zip((4, 6, 7, 8, 9, 10), entries, strict=True)
+    ]
+    assert list(store.projections.differences()) == []
+
+
 @pytest.mark.parametrize(
     "change",
     [
         "DROP TABLE operations",
+        "DROP VIEW operation_journal",
         "DROP INDEX sessions_newest",
         "ALTER TABLE runs DROP COLUMN model",
         "ALTER TABLE turns ADD COLUMN x",
