@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -98,7 +99,7 @@ class CancelRun:
             try:
                 stopping = live.cancel_from_thread(by)
                 return CancelResult(Cancelled.STOPPING if stopping else Cancelled.NOTHING_OPEN, live.recorder.run_id)
-            except RunFinishedError:
+            except (RunFinishedError, CancelledError):
                 pass  # its event loop is gone, and nobody executes it any more
         return self._close(session_id, by)
 

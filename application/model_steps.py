@@ -5,6 +5,7 @@ SPEC section 14: the client's own retries are off, and each refused request is r
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from ..ports.provider_failures import (
 )
 from .run_recorder import RunRecorder
 from .start_proof import StartProof
+
+CLOSE_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class ModelSteps:
         except Exception as error:
             raise ProviderFailed(f"the provider's adapter failed with {type(error).__name__}") from error
         finally:
-            with anyio.CancelScope(shield=True):
+            # What was given stands; closing is politeness, also towards a provider that does not answer any more.
+            with anyio.move_on_after(CLOSE_SECONDS_MAX, shield=True), contextlib.suppress(Exception):
                 await parts.aclose()
         raise ProviderStreamIncomplete("the answer ended without a finish reason")
 

@@ -22,7 +22,7 @@ from safepoint.domain.replay.items import ResultItem
 from safepoint.ports.model_step import CallBlock
 from safepoint.ports.tool_catalog import BoundCall
 
-from .wiring import Process, check_sound, go
+from .wiring import Process, beside, check_sound, go, until
 
 
 def bound(key: str | None, *, reads: bool = False) -> BoundCall:
@@ -181,16 +181,31 @@ def test_the_time_of_a_call_does_not_run_while_it_waits_for_its_place() -> None:
 
 
 def test_synchronous_tools_of_a_runtime_share_a_bounded_number_of_threads() -> None:
-    recorded = Recorded()
+    began: list[int] = []
+    let_go = threading.Event()
 
     @tool(recovery="replay_safe")
     def act(n: int) -> str:
         """Act."""
-        return recorded.act(n, until_running=3)
+        began.append(n)
+        let_go.wait(30)
+        return f"{n}"
 
     process = Process(places=Places(threads_max=3))
-    go(lambda: process.turn("go", step(20), [act]))
-    assert recorded.most == 3
+
+    async def work() -> None:
+        async def looking() -> None:
+            await until(lambda: len(began) == 3)
+            await anyio.sleep(0.1)  # time enough for a fourth to begin, if it could
+            dispatched = len(process.dispatches(process.head()))
+            let_go.set()
+            assert dispatched == 3
+
+        result = await beside(looking, process.turn("go", step(12), [act]))
+        assert result.outcome.status is RunStatus.COMPLETED
+
+    go(work)
+    assert len(began) == 12
 
 
 @pytest.mark.parametrize("count", [99, 100, 128, 150, 1000])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 import anyio
@@ -14,10 +15,12 @@ from safepoint.adapters.memory.tables import Failure
 from safepoint.application.cancel_run import Cancelled, CancelResult
 from safepoint.application.live_runs import LiveRun
 from safepoint.application.ownership import SessionBusy
+from safepoint.application.run_recorder import RunRecorder
 from safepoint.application.run_turn import SessionQuarantined, TurnResult
+from safepoint.application.stopping import Stopping
 from safepoint.domain.commands import Append
 from safepoint.domain.errors import StoreError, StoreFull
-from safepoint.domain.events.run import CancelRequested, ContinuationStarted, RunEnded, RunStatus, StartKind
+from safepoint.domain.events.run import CancelRequested, ContinuationStarted, RunEnded, RunOpened, RunStatus, StartKind
 from safepoint.domain.events.tool import Effect, ToolDispatched
 from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.incarnations import Liveness
@@ -268,6 +271,24 @@ def test_an_owner_with_an_open_run_that_it_drives_no_more_closes_it_when_it_is_a
     check_sound(owner, owner.head())
 
 
+def test_a_run_whose_event_loop_is_gone_is_driven_by_nobody_and_is_closed() -> None:
+    process = Process()
+    left_open = ExitStack()
+
+    async def begin_and_vanish() -> None:
+        begun = await process.start(process.ownership.own(SESSION), process.agent(stalls()), "hello")
+        recorder = RunRecorder(
+            process.async_ledger, process.spines, process.failpoints, begun.identity, begun.owned, begun.receipt
+        )
+        left_open.enter_context(process.live_runs.driving(recorder, Stopping()))
+        process.ownership.keep(begun.owned)
+
+    go(begin_and_vanish)
+    assert process.cancel(SESSION, "ada") == CancelResult(Cancelled.CLOSED, process.head())
+    check_sound(process, process.head())
+    left_open.close()
+
+
 # The order of a stop and a dispatch
 
 
@@ -424,4 +445,16 @@ def test_a_session_that_is_quarantined_is_given_back() -> None:
     with pytest.raises(SessionQuarantined):
         go(lambda: process.turn("again", model))
     assert model.asked == []
+    assert process.owner() is None
+
+
+def test_a_session_stays_owned_while_it_is_not_known_whether_a_run_was_opened_in_it() -> None:
+    process = Process()
+    process.events_store.fail_at(RunOpened.topic, Failure.FULL)
+    with pytest.raises(StoreFull):
+        go(lambda: process.turn("go", PlannedModel([says("no")])))
+    assert process.owner() is not None
+    with pytest.raises(SessionBusy):
+        go(lambda: Process(process.world).turn("go", PlannedModel([says("no")])))
+    go(lambda: process.turn("go", PlannedModel([says("done")])))
     assert process.owner() is None

@@ -356,6 +356,19 @@ def test_what_a_provider_says_after_its_finish_reason_changes_nothing() -> None:
     assert len(process.of(result.run_id, ModelStepCompleted)) == 1
 
 
+def test_a_provider_that_cannot_be_closed_in_order_does_not_lose_its_finished_step() -> None:
+    class Rude(PlannedModel):
+        async def stream(self, request: ModelRequest, proof: StartProof) -> AsyncGenerator[ModelPart, None]:
+            try:
+                yield says("done")
+            finally:
+                raise OSError("connection reset")
+
+    process = Process()
+    result = go(lambda: process.turn("go", Rude([])))
+    assert (result.outcome.status, result.outcome.text) == (RunStatus.COMPLETED, "done")
+
+
 # Bounds
 
 
