@@ -5,7 +5,8 @@ Every prefix is verified as it is read; each run is read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from ..domain.errors import StoreDamaged, StoreError
 from ..domain.events.event import RunEvent
@@ -23,6 +24,20 @@ from .states import events_after
 
 LINEAGE_RUNS_MAX = 4_096
 """Bound on the runs of one turn, repaired claims included; more is a cycle or damage."""
+
+
+class KnownSegments:
+    """Runs that are not read from a store, such as those of a file.
+
+    Args:
+        segment: gives the facts of a run up to a sequence, or to its newest event; None when it has no event.
+    """
+
+    def __init__(self, segment: Callable[[RunId, int | None], SegmentFacts | None]) -> None:
+        self.segment = segment
+
+
+SegmentSource: TypeAlias = EventReader | KnownSegments
 
 
 class LineageBroken(StoreDamaged):
@@ -64,13 +79,15 @@ def segment_of(sealed: Sequence[SealedEvent], *, foreign: bool, high_water: int 
     return SegmentFacts(ref, events, resolve(scanner, foreign=foreign), foreign, claimed)
 
 
-def read_segment(reader: EventReader, run_id: RunId, high_water: int | None = None) -> SegmentFacts | None:
+def read_segment(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentFacts | None:
     """Read and verify a run up to a sequence and the event after it, or to its newest event; None when it has no event.
 
     Raises:
         DamagedEvent: the chain does not verify.
         StoreUnavailable: it could not be read.
     """
+    if isinstance(reader, KnownSegments):
+        return reader.segment(run_id, high_water)
     sealed: list[SealedEvent] = []
     for one in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
         sealed.append(one)
@@ -81,7 +98,7 @@ def read_segment(reader: EventReader, run_id: RunId, high_water: int | None = No
     return segment_of(sealed, foreign=reader.standing(run_id).foreign, high_water=high_water)
 
 
-def reading_of(reader: EventReader, run_id: RunId, high_water: int | None = None) -> SegmentReading:
+def reading_of(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentReading:
     """As `read_segment`, with what stood in the way as a value: could not look, damaged, or not there."""
     try:
         segment = read_segment(reader, run_id, high_water)
@@ -94,7 +111,7 @@ def reading_of(reader: EventReader, run_id: RunId, high_water: int | None = None
     return segment if segment is not None else Unreadable(ParkReason.RUNTIME_LEDGER_EMPTY, run_id)
 
 
-def read_ancestors(reader: EventReader, source: SegmentFacts) -> tuple[SegmentReading, ...]:
+def read_ancestors(reader: SegmentSource, source: SegmentFacts) -> tuple[SegmentReading, ...]:
     """The lineage that ends with a run, oldest first; where it breaks, the run that could not be read stands first.
 
     Whether its edges hold is the planner's question; a run that is met twice stands twice, once.
@@ -115,7 +132,7 @@ def read_ancestors(reader: EventReader, source: SegmentFacts) -> tuple[SegmentRe
     return tuple(reversed(chain))
 
 
-def read_lineage(reader: EventReader, head: SegmentFacts) -> tuple[SegmentFacts, ...]:
+def read_lineage(reader: SegmentSource, head: SegmentFacts) -> tuple[SegmentFacts, ...]:
     """The runs of one turn, oldest first, for a context: every ancestor must be what its descendant names.
 
     Raises:
@@ -145,7 +162,7 @@ def root_of(lineage: Sequence[SegmentFacts]) -> RunOpened:
     return opening
 
 
-def read_context(reader: EventReader, head: SegmentFacts, left_out: frozenset[RunId] = frozenset()) -> ContextHistory:
+def read_context(reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId] = frozenset()) -> ContextHistory:
     """The history of the turns that end with a run's lineage, that lineage included.
 
     Args:
@@ -167,7 +184,7 @@ def read_context(reader: EventReader, head: SegmentFacts, left_out: frozenset[Ru
     return project_context(shown, recorded)
 
 
-def read_earlier(reader: EventReader, lineage: Sequence[SegmentFacts]) -> ContextHistory:
+def read_earlier(reader: SegmentSource, lineage: Sequence[SegmentFacts]) -> ContextHistory:
     """The history of the turns before a lineage, as its root recorded it.
 
     Raises:
@@ -182,14 +199,14 @@ def read_earlier(reader: EventReader, lineage: Sequence[SegmentFacts]) -> Contex
     return read_context(reader, _named(reader, previous), frozenset(root.context.left_out))
 
 
-def _named(reader: EventReader, ref: PrefixRef) -> SegmentFacts:
+def _named(reader: SegmentSource, ref: PrefixRef) -> SegmentFacts:
     segment = read_segment(reader, ref.run_id, ref.high_water)
     if segment is None or segment.ref != ref:
         raise LineageBroken(ref.run_id, "is not what a later turn's context names")
     return segment
 
 
-def _turns(reader: EventReader, head: SegmentFacts, left_out: frozenset[RunId]) -> Iterator[tuple[SegmentFacts, ...]]:
+def _turns(reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId]) -> Iterator[tuple[SegmentFacts, ...]]:
     """Turns from the newest to the oldest that the recorded contexts reach."""
     newest: SegmentFacts | None = head
     cuts: list[RunId] = []

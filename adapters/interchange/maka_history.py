@@ -7,7 +7,6 @@ history may be made at all are `maka_facts`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue, ValidationError
@@ -15,7 +14,9 @@ from pydantic import JsonValue, ValidationError
 from ...domain.events.event import RunEvent
 from ...domain.events.model import ModelText, ModelThinking, UserMessage
 from ...domain.events.tool import Effect, ToolCalled, ToolResponded
+from ...domain.identifiers import StepId
 from . import maka_json
+from .values import time_of
 
 _PARTS = (ModelText, ModelThinking, ToolCalled)
 _ROLES = {
@@ -45,12 +46,12 @@ def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
     called: set[str] = set()
     stretch = 0
     for envelope in envelopes:
-        if not isinstance(envelope, dict) or not _is_shown(envelope):
+        if not isinstance(envelope, dict) or not is_shown(envelope):
             continue
         if not (events and isinstance(events[-1], _PARTS)):
             stretch += 1
         try:
-            event = _event_of(envelope, f"stretch-{stretch}")
+            event = shown_event(envelope, f"stretch-{stretch}")
         except (ValidationError, maka_json.MakaJsonError, LookupError, TypeError):
             refused.append(str(envelope.get("id")))
             continue
@@ -63,7 +64,8 @@ def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
     return MakaHistory(tuple(events), tuple(refused))
 
 
-def _is_shown(envelope: Mapping[str, JsonValue]) -> bool:
+def is_shown(envelope: Mapping[str, JsonValue]) -> bool:
+    """Whether an envelope shows the model anything: partial, hidden, system and error facts do not."""
     content = envelope.get("content")
     return (
         isinstance(content, dict)
@@ -74,32 +76,32 @@ def _is_shown(envelope: Mapping[str, JsonValue]) -> bool:
     )
 
 
-def _event_of(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:
-    content, role, refs = envelope["content"], envelope["role"], envelope.get("refs") or {}
+def shown_event(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:
+    """What an envelope shows the model.
+
+    Args:
+        envelope: shows something.
+        unnamed_step: the model step where the original names none.
+
+    Raises:
+        ValidationError, MakaJsonError, LookupError, TypeError: no event of ours can say it.
+    """
+    content, role, refs = envelope["content"], envelope["role"], envelope.get("refs")
+    refs = refs if isinstance(refs, dict) else {}
     kind = content["kind"]
     if role not in _ROLES[kind]:
         raise LookupError(f"{kind} in the role {role}")
-    session_id, run_id, turn_id, invocation_id = (
-        envelope[f"{name}Id"] for name in ("session", "run", "turn", "invocation")
-    )
-    fields = {
-        "event_id": envelope["id"],
-        "session_id": session_id,
-        "run_id": run_id,
-        "turn_id": turn_id,
-        "invocation_id": invocation_id,
-        "occurred_at": _time_of(envelope.get("ts")),
-    }
+    fields = spine_of(envelope)
     match kind:
         case "text" if role == "user":
             return UserMessage(**fields, text=content["text"], steering=content.get("steering") is True)
         case "text":
-            step_id = refs.get("providerEventId") or refs.get("storedMessageId") or unnamed_step
-            return ModelText(**fields, step_id=step_id, text=content["text"])
+            step = refs.get("providerEventId") or refs.get("storedMessageId") or unnamed_step
+            return ModelText(**fields, step_id=StepId(step), text=content["text"])
         case "thinking":
             return ModelThinking(
                 **fields,
-                step_id=refs.get("providerEventId") or unnamed_step,
+                step_id=StepId(refs.get("providerEventId") or unnamed_step),
                 text=content["text"],
                 signature=content.get("signature"),
                 provider_options=content.get("providerOptions"),
@@ -107,10 +109,10 @@ def _event_of(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:
         case "function_call":
             return ToolCalled(
                 **fields,
-                step_id=refs.get("stepId") or unnamed_step,
+                step_id=StepId(refs.get("stepId") or unnamed_step),
                 call_id=content["id"],
                 tool_name=content["name"],
-                args=_as_stored(content.get("args")),
+                args=as_stored(content.get("args")),
                 provider_options=content.get("providerOptions"),
             )
         case _:
@@ -119,20 +121,32 @@ def _event_of(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:
                 **fields,
                 call_id=content["id"],
                 tool_name=content["name"],
-                result=_as_stored(content.get("result")),
+                result=as_stored(content.get("result")),
                 is_error=failed,
                 effect=Effect.UNKNOWN if failed else Effect.DONE,
             )
 
 
-def _as_stored(value: JsonValue) -> JsonValue:
+def spine_of(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that every event of ours has.
+
+    Raises:
+        LookupError: one is missing, or no such time can be.
+    """
+    identity = {f"{name}_id": envelope[f"{name}Id"] for name in ("session", "run", "turn", "invocation")}
+    return {"event_id": envelope["id"], **identity, "occurred_at": _time_of(envelope.get("ts"))}
+
+
+def as_stored(value: JsonValue) -> JsonValue:
     """The value with every number as the double that the original took it for."""
     return maka_json.parse(maka_json.canonical(value))
 
 
 def _time_of(milliseconds: object) -> str:
-    moment = milliseconds / 1000 if isinstance(milliseconds, int | float) else 0.0
     try:
-        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (OverflowError, ValueError, OSError) as error:
-        raise LookupError("no such time") from error
+        moment = time_of(milliseconds / 1000 if isinstance(milliseconds, int | float) else 0.0)
+    except OverflowError:
+        moment = None
+    if moment is None:
+        raise LookupError("no such time")
+    return moment

@@ -10,6 +10,8 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Callable, Iterable
+from json.encoder import encode_basestring
 from typing import NoReturn
 
 from pydantic import JsonValue
@@ -18,6 +20,7 @@ from .maka_collation import CollationKey, collation_key
 
 _ARRAY_INDEX = re.compile(r"(0|[1-9][0-9]{0,9})", re.ASCII)
 _ARRAY_INDEX_MAX = 2**32 - 2
+_STARTS_WITH_DIGIT = re.compile("^[0-9]", re.MULTILINE)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER_CHARS_MAX = 400
 """Integers with more characters are read as doubles at once, which saves a quadratic conversion."""
@@ -28,14 +31,20 @@ class MakaJsonError(ValueError):
     """A text is not JSON, or a value has no bytes in this encoding."""
 
 
-def parse(text: str) -> JsonValue:
+def parse(text: str, object_of: Callable[[list[tuple[str, JsonValue]]], object] | None = None) -> JsonValue:
     """Read JSON as ECMAScript does: the last of repeated keys wins, `-0` keeps its sign, escaped lone surrogates pass.
+
+    Args:
+        text: one JSON value.
+        object_of: makes an object from its members, where a reader wants more of them than ECMAScript does.
 
     Raises:
         MakaJsonError: the text is not JSON, or nests too deep to read.
     """
     try:
-        value: JsonValue = json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
+        value: JsonValue = json.loads(
+            text, parse_int=_integer, parse_constant=_refuse_constant, object_pairs_hook=object_of
+        )
     except ValueError as error:
         raise MakaJsonError(f"not JSON: {error}") from error
     except RecursionError as error:
@@ -104,7 +113,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _write(value: JsonValue, parts: list[str]) -> None:
     if isinstance(value, dict):
         separator = "{"
-        for key in sorted(value, key=_key_order):
+        for key in _ordered(value):
             parts += (separator, _string(key), ":")
             _write(value[key], parts)
             separator = ","
@@ -124,6 +133,15 @@ def _write(value: JsonValue, parts: list[str]) -> None:
         parts.append(_number(value))
 
 
+def _ordered(members: Iterable[str]) -> list[str]:
+    """Keys in the order of the encoding; most objects have none that could be an index or sorts by its code units."""
+    keys = sorted(members)
+    joined = "\n".join(keys)
+    if joined.isascii() and not _STARTS_WITH_DIGIT.search(joined):
+        return keys
+    return sorted(keys, key=_key_order)
+
+
 def _key_order(key: str) -> tuple[bool, int, bytes]:
     if _ARRAY_INDEX.fullmatch(key) and (index := int(key)) <= _ARRAY_INDEX_MAX:
         return (False, index, b"")
@@ -131,7 +149,9 @@ def _key_order(key: str) -> tuple[bool, int, bytes]:
 
 
 def _string(text: str) -> str:
-    written = json.dumps(text, ensure_ascii=False)
+    written = encode_basestring(text)
+    if written.isascii():
+        return written
     return _LONE_SURROGATE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", written)
 
 

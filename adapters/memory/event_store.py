@@ -11,6 +11,7 @@ from ...domain.identifiers import EventId, RunId
 from ...domain.sealing import StoredRecord
 from ...domain.unique_ids import IdKind, UniqueId
 from ...ports.event_store import Commit, CommitAnswer, EventReader, EventStore, Location, Standing, Stored
+from ...ports.run_importer import RunImporter
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
 from .projections import MemoryProjections
@@ -87,7 +88,7 @@ class MemoryStore(StoreKeeping):
         self.events.close()
 
 
-class MemoryEventStore(EventStore):
+class MemoryEventStore(EventStore, RunImporter):
     """The streams of a store in memory."""
 
     def __init__(self, tables: MemoryTables) -> None:
@@ -109,6 +110,14 @@ class MemoryEventStore(EventStore):
         if unknown:
             raise StoreUnavailable("it is not known whether the last commit was kept")
         return answers
+
+    def import_runs(self, commit: Commit) -> CommitAnswer:
+        """See `RunImporter`."""
+        with self._tables.lock:
+            (answer,) = self.append([commit])
+            if isinstance(answer, Stored):
+                self._tables.make_foreign(commit)
+            return answer
 
     @contextmanager
     def snapshot(self) -> Iterator[EventReader]:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from ...domain.errors import StoreBehindAnchor, StoreDamaged, StoreFull, StoreNotAdopted, StoreUnavailable
 from ...domain.events.catalogue import AFTER_TERMINAL
 from ...domain.events.run import RunClaimed, RunEnded
+from ...domain.events.session import RunAdmitted
 from ...domain.identifiers import IncarnationId, RunId, SessionId
 from ...domain.projections import TABLES, Column, Row
 from ...domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, StoredRecord, digest_of
@@ -87,6 +88,13 @@ class MemoryTables:
             self._keep_event(sealed)
         for row in commit.rows:
             put(self.projections, row)
+
+    def make_foreign(self, commit: Commit) -> None:
+        """Let absence prove nothing in the runs that a commit admitted."""
+        for sealed in commit.events:
+            if isinstance(sealed.event, RunAdmitted):
+                _, row = self.admissions[sealed.event.run_id]
+                self.admissions[sealed.event.run_id] = (0, row)
 
     def _keep_event(self, sealed: SealedEvent) -> None:
         row = len(self.records)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from eventsourcing.persistence import StoredEvent
 
 from ...domain.errors import StoreUnavailable
+from ...domain.events.session import RunAdmitted
 from ...domain.sealing import SealedEvent
 from ...ports.event_store import (
     Commit,
@@ -23,6 +24,7 @@ from ...ports.event_store import (
     Stored,
     VersionConflict,
 )
+from ...ports.run_importer import RunImporter
 from .errors import is_damage
 from .projection_tables import JOURNAL, upsert
 from .reader import Readers
@@ -31,9 +33,10 @@ from .why_not import owns, why_not
 from .writer import Writer
 
 _STORED = Stored()
+_MAKE_FOREIGN = "UPDATE admissions SET generation = 0 WHERE run_id = ?"
 
 
-class SqliteEventStore(EventStore):
+class SqliteEventStore(EventStore, RunImporter):
     """The streams of one store; thread-safe.
 
     Args:
@@ -73,6 +76,22 @@ class SqliteEventStore(EventStore):
             else:
                 transaction.undo()
         return answers
+
+    def import_runs(self, commit: Commit) -> CommitAnswer:
+        """See `RunImporter`."""
+        if self._writer is None:
+            raise StoreUnavailable("the store was opened for reading")
+        try:
+            with Transaction(self._writer) as transaction:
+                answer = _keep_alone(transaction, commit)
+                if answer is _STORED:
+                    for sealed in commit.events:
+                        if isinstance(sealed.event, RunAdmitted):
+                            transaction.cursor.execute(_MAKE_FOREIGN, (sealed.event.run_id,))
+                    transaction.advance(commit.events)
+            return answer
+        except _DamagedCommit as found:
+            return Damaged(f"what the commit touches is damaged: {found.__cause__}")
 
     def snapshot(self) -> AbstractContextManager[EventReader]:
         """See `EventStore`."""

@@ -1,0 +1,101 @@
+"""Claude Code session lines: messages of Anthropic's API with ids and parent links, a content block or more a line.
+
+Order is that of the file. Links are looked at to tell what they leave out: parallel calls are stored as a tree, and
+whoever follows one line of parents loses all but the last sibling (field reports r3-015, r3-016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...ports.history_format import FindingCode, Place
+from .anthropic import assistant_message
+from .anthropic_blocks import user_blocks
+from .contents import Members, members_of, text_in
+from .document_places import Document
+from .lines import Reading
+from .parts import Part, Setting, TwiceOtherwise
+from .record_links import RecordLinks
+from .sniffing import first_objects
+from .transcript import TranscriptFormat, placed_objects
+from .values import time_of
+
+_SPEAKERS = frozenset({"user", "assistant"})
+
+
+class ClaudeCodeSession(TranscriptFormat):
+    """The file of one Claude Code session, and the web's export of one."""
+
+    name = "claude-code"
+    provider = "anthropic"
+    wrappers = frozenset({"loglines"})
+
+    def recognises(self, data: bytes) -> bool:
+        """See `HistoryFormat`."""
+        return any(found.get("type") in _SPEAKERS and "message" in found for found in first_objects(data))
+
+    def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:
+        """See `TranscriptFormat`."""
+        lines = members_of(document.value).get("loglines", document.value)
+        if isinstance(lines, list):
+            yield from placed_objects(document, lines, "loglines", reading)
+        else:
+            reading.tell(FindingCode.UNKNOWN_SHAPE, document.place_of(document.value), "no list of lines")
+
+    def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
+        """See `TranscriptFormat`."""
+        links = RecordLinks()
+        for place, line in items:
+            kind, record_id = text_in(line, "type"), text_in(line, "uuid")
+            here = place._replace(source_id=record_id)
+            if kind is None or (kind in _SPEAKERS and not _has_content(line)):
+                reading.tell(FindingCode.UNKNOWN_SHAPE, here, "no message" if kind else "a line without a type")
+                continue
+            setting.session = setting.session or text_in(line, "sessionId")
+            setting.cwd = setting.cwd or text_in(line, "cwd") or ""
+            links.see(record_id, text_in(line, "parentUuid"))
+            if _is_told_aside(kind, line, here, reading):
+                continue
+            if record_id is not None:
+                repeated = links.repeated(record_id, line)
+                if repeated:
+                    reading.tell(FindingCode.REPEATED_RECORD, here, f"record {record_id}")
+                    continue
+                if repeated is not None:
+                    yield TwiceOtherwise(here, record_id)
+                links.keep(record_id, here, line)
+            yield from _message(kind, line, here, reading)
+        for place in links.outside_the_chain():
+            reading.tell_once(FindingCode.OUTSIDE_PARENT_CHAIN, place, "kept, in the order of the file")
+
+
+def _has_content(line: Members) -> bool:
+    return "content" in members_of(line.get("message"))
+
+
+def _is_told_aside(kind: str, line: Members, place: Place, reading: Reading) -> bool:
+    """Tell of a line that is no part of the main conversation."""
+    if line.get("isSidechain") is True:
+        reading.tell_once(FindingCode.OTHER_CONVERSATION, place, "sidechain")
+    elif line.get("isApiErrorMessage") is True:
+        reading.tell_once(FindingCode.NOT_CONVERSATION, place, "an error of the API")
+    elif kind not in _SPEAKERS and "message" in line:
+        reading.tell(FindingCode.UNKNOWN_TYPE, place, f"a message in a line of type {kind[:80]!r}")
+    elif kind not in _SPEAKERS:
+        compacted = line.get("subtype") == "compact_boundary"
+        code = FindingCode.COMPACTED if compacted else FindingCode.NOT_CONVERSATION
+        reading.tell_once(code, place, kind[:80])
+    else:
+        return False
+    return True
+
+
+def _message(kind: str, line: Members, place: Place, reading: Reading) -> Iterator[Part]:
+    message, at = members_of(line.get("message")), time_of(line.get("timestamp"))
+    if kind == "user":
+        if line.get("isCompactSummary") is True:
+            reading.tell_once(FindingCode.COMPACTED, place, "summary")
+        yield from user_blocks(message.get("content"), place, at, reading)
+    else:
+        step = text_in(message, "id") or place.source_id or f"line-{place.line}"
+        yield from assistant_message(message, place, step, at, reading)
