@@ -24,7 +24,12 @@ Arguments: TypeAlias = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is offered it; the digests do not depend on any order."""
+    """A tool as the model is offered it; the digests do not depend on any order.
+
+    Attributes:
+        contract_digest: of what is promised and of the input schema: a permission is bound to it, and must not outlive
+            either (F6).
+    """
 
     name: str
     description: str

@@ -57,8 +57,10 @@ class MemoryTool:
             "required": list(self.parameters),
             "additionalProperties": False,
         }
+        of_schema = schema_digest(schema)
         contract: dict[str, Json] = {"recovery": self.mode.value, "key_valid_seconds": self.key_valid_seconds}
-        return ToolSpec(self.name, self.name, schema, schema_digest(schema), contract_digest(contract))
+        of_contract = contract_digest({**contract, "input_schema": of_schema})
+        return ToolSpec(self.name, self.name, schema, of_schema, of_contract)
 
     def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
         """Check the arguments."""

@@ -127,12 +127,13 @@ def _evidence(compute: Callable[[Mapping[str, Any], Path], Json], typed: Mapping
 
 def _spec(function: Callable[..., Any], declared: Declaration, parameters: Parameters) -> ToolSpec:
     name = declared.name or function.__name__
+    of_schema = schema_digest(parameters.schema)
     return ToolSpec(
         name=name,
         description=declared.description or inspect.getdoc(function) or "",
         input_schema=parameters.schema,
-        schema_digest=schema_digest(parameters.schema),
-        contract_digest=contract_digest(_contract(name, declared)),
+        schema_digest=of_schema,
+        contract_digest=contract_digest({**_contract(name, declared), "input_schema": of_schema}),
     )
 
 

@@ -63,8 +63,10 @@ class ShellTool:
     def __init__(self, environment: Callable[[], Mapping[str, str]] = lambda: shell_environment(os.environ)) -> None:
         self._environment = environment
         self._parameters = Parameters(run_shell)
+        of_schema = schema_digest(self._parameters.schema)
         contract: dict[str, Json] = {
             "contract_id": NAME,
+            "input_schema": of_schema,
             "version": 1,
             "recovery": RecoveryMode.OUTCOME_UNKNOWN.value,
             "supervised": True,
@@ -74,7 +76,7 @@ class ShellTool:
             name=NAME,
             description=(run_shell.__doc__ or "").replace("\n    ", "\n").strip(),
             input_schema=self._parameters.schema,
-            schema_digest=schema_digest(self._parameters.schema),
+            schema_digest=of_schema,
             contract_digest=contract_digest(contract),
         )
 

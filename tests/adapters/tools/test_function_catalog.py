@@ -22,15 +22,15 @@ from safepoint.ports.tool_catalog import AsyncCall, BoundCall, SchemaMismatch, S
 GOLDEN_DIGESTS = {
     "greet": (
         "1b3ec56f8a13e09329fc523b02dfb711075d5b6f763118e6f73e03464b586766",
-        "0e04bfed5133e796798fd5ac1316681427db54ee2e3d74fc5844c38cf861822f",
+        "97997b3edd887f32ea421550c4b0ab5ab2836276a8847b5d70ab5a8ebe68f8ec",
     ),
     "fetch": (
         "de252169770cfe24ff76a46002e233eed5a0e8ab3ca28e9b17bcb5bc213e732e",
-        "6d04eb339310496d01a07db8266ddb118e5d32e875ca3b463a81e2e95b228028",
+        "404ec004d9aa180f7f44b689c1e3be7b8565f699df955d016e0afbaa075898d7",
     ),
     "work": (
         "c1703bbd419e6b6143424ead5cf9f0888177bd01c78e0f26694dcd934fc5677c",
-        "befdb9e31a07013618e7d8fa86039c05d952dadf0d818ca87cfe5ccee2a4df7e",
+        "910deff5ec7b01121869d08557614a0765e0845ea0230d4c6c0fb4724ecd9238",
     ),
 }
 
