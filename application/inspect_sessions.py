@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..domain.errors import StoreDamaged
 from ..domain.events.run import RunStatus
-from ..domain.identifiers import RunId, SessionId
+from ..domain.identifiers import RunId, SessionId, session_stream
+from ..domain.sealing import DamagedEvent
 from ..ports.event_store import EventReader, EventStore
 from ..ports.incarnations import Incarnation, Liveness
 from ..ports.views import RunRow, SessionKey, SessionRow, Views
 from .ownership import SessionOwnership
 from .session_health import Damage, damage_of
+from .states import load
 
 
 class SessionState(StrEnum):
@@ -148,6 +151,19 @@ class InspectSessions:
             if page[-1].admitted_sequence is None:
                 break
         return tuple(rows)
+
+    def head_of(self, session_id: SessionId) -> RunId | None:
+        """The newest run of a session by its events, whatever its row says; None where it has none, or is damaged.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        try:
+            with self._store.snapshot() as reader:
+                head = load(reader, session_stream(session_id)).session().head
+        except (DamagedEvent, StoreDamaged):
+            return None
+        return None if head is None else head.run_id
 
     def _summary(self, reader: EventReader, row: SessionRow) -> SessionSummary:
         if (damage := damage_of(reader, row)) is not None:

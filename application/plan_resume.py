@@ -1,7 +1,7 @@
 """Plans a resume: gathers every fact that the gates look at, and lets the domain decide. SPEC section 13.
 
-Reads only. Where repair has not been done yet, the plan is made on what repair would write, so that looking tells what resuming
-would do. A plan is no lease.
+Reads only. Where repair has not been done yet, the plan is made on what repair would write, so that looking tells what
+resuming would do. A plan is no lease.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..domain.errors import StoreError
+from ..domain.errors import StoreDamaged, StoreError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunStatus, Trigger
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId, run_stream, session_stream
 from ..domain.planning.facts import (
@@ -128,18 +128,21 @@ class PlanResume:
         Args:
             fresh: what the continuation will be called; by default ids made from the boundary, for looking only.
         """
-        busy, authority = self._owner(session_id)
+        busy, authority = None, Authority.HELD_OR_FREE
+        not_over: tuple[NotOver, ...] = ()
+        taken: tuple[str, ...] = ()
         try:
+            busy, authority = self._owner(session_id)
             with self._store.snapshot() as reader:
                 seen = self._read(reader, session_id, request, repairable=busy is None)
-                fresh = fresh or self._preview.ids(session_id, seen.lineage)
-                taken = (fresh.run_id,) if reader.last(run_stream(fresh.run_id)) is not None else ()
-        except StoreError as error:
-            seen, taken = _Gathered(session_unreadable=_unreadable(session_id, error)), ()
-            fresh = fresh or self._preview.ids(session_id, ())
-        return Planned(
-            plan(self._facts(session_id, agent, request, fresh, seen, taken, busy, authority)), seen.repair_pending
-        )
+                made = fresh or self._preview.ids(session_id, seen.lineage)
+                taken = (made.run_id,) if reader.last(run_stream(made.run_id)) is not None else ()
+            not_over = self._not_over(seen)
+        except StoreError as error:  # could not look is not the same as not there (F1)
+            seen = _Gathered(session_unreadable=_unreadable(session_id, error))
+            made = fresh or self._preview.ids(session_id, ())
+        facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority)
+        return Planned(plan(facts), seen.repair_pending)
 
     def _owner(self, session_id: SessionId) -> tuple[Busy | None, Authority]:
         row, owner, liveness = self._ownership.owner_of(session_id)
@@ -212,6 +215,7 @@ class PlanResume:
         fresh: FreshIds,
         seen: _Gathered,
         taken: tuple[str, ...],
+        not_over: tuple[NotOver, ...],
         busy: Busy | None,
         authority: Authority,
     ) -> PlanFacts:
@@ -237,7 +241,7 @@ class PlanResume:
             adopt=request.adopt,
             existing=seen.existing,
             authority=authority,
-            not_over=self._not_over(seen),
+            not_over=not_over,
             drop_permissions=request.drop_permissions,
             accepted_drift=request.accepted_drift,
             window=None if window is None else ModelWindow(window),
@@ -303,7 +307,9 @@ def _earlier(reader: EventReader, seen: _Gathered) -> ContextHistory | None:
 
 
 def _unreadable(session_id: SessionId, error: StoreError) -> Unreadable:
-    return Unreadable(ParkReason.STORE_UNAVAILABLE, RunId(session_id), error.detail)
+    damaged = isinstance(error, StoreDamaged)
+    code = ParkReason.SOURCE_RUN_UNREADABLE if damaged else ParkReason.STORE_UNAVAILABLE
+    return Unreadable(code, RunId(session_id), error.detail)
 
 
 def fresh_ids(claim_id: ClaimId, identity: ExecutionIdentity) -> FreshIds:

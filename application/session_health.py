@@ -8,14 +8,16 @@ from ..domain.errors import StoreDamaged
 from ..domain.events.session import RunKind
 from ..domain.identifiers import run_stream, session_stream
 from ..domain.reasons import ParkReason, WriteRefusal
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, digest_of, unseal
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord, digest_of, unseal
 from ..ports.event_store import EventReader
 from ..ports.views import SessionRow
 
 CHECKED_EVENTS_MAX = 500
 """How many of the newest events of a stream a list verifies; whatever shows, plans or verifies it reads all of them."""
-PAGE = 50
-"""Results may be large: so many are in memory at once."""
+CHECKED_BYTES_MAX = 256 * 1024
+"""Bound on their bytes, too: a few large results must not slow the list of other sessions."""
+BLOCK_MAX = 64
+"""How many older ones are read at once, while they have been small."""
 
 
 class Damage(NamedTuple):
@@ -49,10 +51,20 @@ def _verify_tail(reader: EventReader, stream: str) -> int:
     last = reader.last(stream)
     if last is None:
         return 0
-    before = max(0, last.version - CHECKED_EVENTS_MAX - 1)
-    digest = FIRST_PREVIOUS_DIGEST if before == 0 else None
-    while rows := reader.read(stream, after=before, limit=PAGE):
-        for row in rows:
-            before += 1
-            digest = digest_of(row.state) if digest is None else unseal(row, before, digest).digest
+    first, rows = _tail(reader, last)
+    digest = FIRST_PREVIOUS_DIGEST if first == 1 else None
+    for sequence, row in enumerate(rows, first):
+        digest = digest_of(row.state) if digest is None else unseal(row, sequence, digest).digest
     return last.version
+
+
+def _tail(reader: EventReader, last: StoredRecord) -> tuple[int, list[StoredRecord]]:
+    """The newest rows of a stream, and the sequence of the first of them: as many as are checked, and one before."""
+    first, rows, size, block = last.version, [last], len(last.state), 1
+    while first > 1 and len(rows) <= CHECKED_EVENTS_MAX and size < CHECKED_BYTES_MAX:
+        after = max(0, first - 1 - min(block, CHECKED_EVENTS_MAX + 1 - len(rows)))
+        older = reader.read(last.stream, after=after, limit=first - 1 - after)
+        rows = [*older, *rows]
+        size += sum(len(row.state) for row in older)
+        first, block = after + 1, min(2 * block, BLOCK_MAX)
+    return first, rows

@@ -39,8 +39,11 @@ class Source:
 
 
 def source_of(runtime: Runtime, summary: SessionSummary) -> Source:
-    """Find the newest run that was started, from the session's head back over claims that never were."""
-    run_id = summary.head_run_id
+    """Find the newest run that was started, from the session's head back over claims that never were.
+
+    The head is that of the events: a row beside them may be stale, and is then mended, not believed (r3-030).
+    """
+    run_id = runtime.parts.inspect_sessions().head_of(summary.session_id) or summary.head_run_id
     if run_id is None:
         return Source(None, None)
     inspect, views = runtime.parts.inspect_runs(), runtime.parts.store().views
