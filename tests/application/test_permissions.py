@@ -212,6 +212,17 @@ def test_an_undecided_question_stays_open_for_a_person_who_answers_later() -> No
     assert len(process.ledger.run(result.run_id).open_permissions) == 1
 
 
+@pytest.mark.parametrize("why", ["x" * 100_000, "\ud800", "no\x00"])
+def test_whatever_a_person_says_is_told_to_the_model_in_bounds(why: str) -> None:
+    process, act = Process(), Counted()
+    gate = ScriptedGate({"act": Denied("ada", why)})
+    result = go(lambda: process.turn("go", PlannedModel([ACT, says("done")]), [act.function], gate=gate))
+    response = process.response(result.run_id, "act")
+    assert response.code == ResponseCode.PERMISSION_DENIED
+    assert len(str(response.result)) < 3_000
+    assert result.outcome.status is RunStatus.COMPLETED
+
+
 # Grants
 
 

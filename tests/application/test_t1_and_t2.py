@@ -7,6 +7,7 @@ import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.memory.tables import Failure
+from safepoint.adapters.memory.tool_catalog import MemoryCatalog, MemoryTool
 from safepoint.domain.errors import StoreError, StoreFull, StoreUnavailable, WriteRefused
 from safepoint.domain.events.run import RunEnded
 from safepoint.domain.events.tool import Effect, ToolDispatched, ToolResponded
@@ -14,6 +15,7 @@ from safepoint.domain.reasons import FailureClass, WriteRefusal
 from safepoint.domain.recovery.verdict import VerdictStatus
 from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.model_step import CallBlock
+from safepoint.ports.tool_catalog import Arguments, SyncCall, ToolContext
 
 from .counted_tools import Counted
 from .wiring import SESSION, Process, check_sound, go
@@ -168,14 +170,14 @@ def test_no_commit_is_under_way_while_a_tool_runs() -> None:
 
 def test_what_the_implementation_gets_is_what_was_stored_and_hashed() -> None:
     process = Process()
-    got: list[object] = []
+    got: list[str] = []
 
-    def take(value: dict[str, object]) -> str:
-        """Take."""
-        got.append(value)
+    def take(arguments: Arguments, context: ToolContext) -> str:
+        got.append(repr(arguments))
         return "ok"
 
-    model = PlannedModel([calls(CallBlock("c", "take", '{"value": {"b": 1.0, "a": 1E21}}')), says("done")])
-    result = go(lambda: process.turn("go", model, [take]))
+    catalog = MemoryCatalog([MemoryTool(name="take", implementation=SyncCall(take), parameters={"value": dict})])
+    model = PlannedModel([calls(CallBlock("c", "take", '{"value": {"b": 1.0, "a": 1E21, "c": -0.0}}')), says("done")])
+    result = go(lambda: process.turn("go", model, catalog))
     check_sound(process, result.run_id)
-    assert repr(got) == "[{'a': 1e+21, 'b': 1}]"
+    assert got == ["{'value': {'a': 1e+21, 'b': 1, 'c': 0}}"]
