@@ -1,8 +1,9 @@
 """How far a store has come: how many events it keeps, and one digest over all of them in their order. SPEC section 6.
 
 Rows of the events table have no gaps, so the newest row number is the commit counter, and every transaction raises it.
-The digest is written down now and then, as a control row; from the last one it is worked out by hashing the few events
-since. So an anchor of any age can be compared, and a commit writes no page for it.
+The digest is written down with each, as a control row, so that a damaged event never makes a whole store disagree with
+its anchor. The newest are kept, and a few older ones: from the last before it, the digest that an old anchor names is
+worked out by hashing the events since.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from ...domain.sealing import digest_of
 
 COMMIT_DOMAIN = "safepoint.commit.v1"
 FIRST_DIGEST = "0" * 64
-EVENTS_BETWEEN_ROWS = 64
-BYTES_BETWEEN_ROWS = 64 * 1024
+ROWS_KEPT = 1_000
+"""How far back every transaction's row stays; of the older ones, those whose counter `TRIMMED_EVERY` divides."""
+TRIMMED_EVERY = 64
 
 _NEWEST = "SELECT COALESCE(MAX(rowid), 0) FROM stored_events"
 _BASE = "SELECT counter, digest FROM commits WHERE counter <= ? ORDER BY counter DESC LIMIT 1"
 _SINCE = "SELECT state FROM stored_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid"
 INSERT = "INSERT INTO commits VALUES (?, ?)"
+TRIM = f"DELETE FROM commits WHERE counter BETWEEN ? AND ? AND counter % {TRIMMED_EVERY} != 0"
 
 
 class Position(NamedTuple):

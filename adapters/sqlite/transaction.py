@@ -14,7 +14,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor
 from ...domain.sealing import SealedEvent
 from .errors import store_error
 from .links import Links
-from .position import BYTES_BETWEEN_ROWS, EVENTS_BETWEEN_ROWS, INSERT, Position
+from .position import INSERT, ROWS_KEPT, TRIM, TRIMMED_EVERY, Position
 from .writer import Writer
 
 
@@ -86,11 +86,11 @@ class Transaction:
 
     def advance(self, kept: Iterable[SealedEvent]) -> None:
         """Move the position on by the events that this transaction keeps, in the order of their rows."""
-        before, kept_bytes = self.position, 0
+        before = self.position.counter
         for sealed in kept:
             self.position = self.position.after(sealed.digest)
-            kept_bytes += len(sealed.state)
         self._kept_events = True
-        since = self.position.counter // EVENTS_BETWEEN_ROWS - before.counter // EVENTS_BETWEEN_ROWS
-        if since or kept_bytes > BYTES_BETWEEN_ROWS:
-            self.cursor.execute(INSERT, self.position)
+        self.cursor.execute(INSERT, self.position)
+        if self.position.counter // TRIMMED_EVERY != before // TRIMMED_EVERY:
+            last = self.position.counter - ROWS_KEPT
+            self.cursor.execute(TRIM, (last - 2 * TRIMMED_EVERY - (self.position.counter - before), last))

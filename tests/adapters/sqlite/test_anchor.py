@@ -450,3 +450,36 @@ class TestTheFile:
         for wrong in (content + b"\n", content[:-1], content + content):
             (tmp_path / "anchor").write_bytes(wrong)
             assert Anchor(tmp_path / "anchor", 0.05).read() is NoAnchor.UNREADABLE
+
+
+def test_damage_in_the_newest_events_of_one_session_does_not_stop_another(path: Path) -> None:
+    store = open_store(path)
+    one, two = RecordedSession("one"), RecordedSession("two")
+    for session in (one, two):
+        session.own(store.owners)
+        session.keep(store.events, *session.opened())
+    one.keep(store.events, one.text("the end is damaged"))
+    store.close()
+    whole = path.read_bytes()
+    assert whole.count(b"the end is damaged") == 1
+    path.write_bytes(whole.replace(b"the end is damaged", b"the END is damaged"))
+    store = open_store(path)
+    assert store.condition().trust is Trust.OK
+    assert store.events.append([two.commit(two.text("goes on"))]) == [Stored()]
+    store.close()
+
+
+def test_of_every_transaction_the_newest_thousand_positions_are_kept(path: Path) -> None:
+    store = open_store(path)
+    one = RecordedSession("one")
+    one.own(store.owners)
+    one.keep(store.events, *one.opened())
+    for number in range(1300):
+        one.keep(store.events, one.text(str(number)))
+    newest = store.condition().events
+    store.close()
+    with sqlite3.connect(path) as connection:
+        kept = [counter for (counter,) in connection.execute("SELECT counter FROM commits ORDER BY counter")]
+    assert kept[-1000:] == list(range(newest - 999, newest + 1))
+    assert all(counter % 64 == 0 for counter in kept if counter < newest - 1100)
+    assert kept[0] == 0

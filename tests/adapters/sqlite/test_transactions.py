@@ -49,6 +49,7 @@ def test_an_instant_stands_before_each_statement(told: tuple[SqliteStore, Record
         "store.statement:1",  # the call
         "store.statement:2",  # the dispatch
         "store.statement:3",  # its operation
+        "store.statement:4",  # how far the store has come
         "store.before_commit",
         "store.after_commit",
         "store.after_anchor",
