@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..domain.commands import EndRun, RepairContinuation
-from ..domain.errors import StoreDamaged, WriteRefused
+from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
-from ..domain.identifiers import ExecutionIdentity, RunId, SessionId
+from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
 from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.session.state import Session
@@ -59,76 +59,89 @@ class RepairSession:
 
         Raises:
             StoreUnavailable, StoreFull: nothing can be said; try again.
+            StoreNotAdopted: the whole store may not be written.
+            WriteRefused: the session has another owner.
         """
         try:
-            session = self._ledger.session(owned.session_id)
-            head = session.head
-            if head is None or head.run_id in session.abandoned:
-                return Repaired(owned.session_id, RepairKind.NOTHING_OPEN)
-            run = self._ledger.run(head.run_id)
+            return self._repair(owned, cancelled_by)
+        except StoreNotAdopted:
+            raise  # about the whole store, not about this session
         except StoreDamaged as damage:
-            return Repaired(
-                owned.session_id,
-                RepairKind.QUARANTINED,
-                code=ParkReason.RUNTIME_LEDGER_UNREADABLE,
-                detail=damage.detail,
-            )
+            return _quarantined(owned, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
+
+    def _repair(self, owned: Owned, cancelled_by: str | None) -> Repaired:
+        session = self._ledger.session(owned.session_id)
+        head = session.head
+        if head is None or head.run_id in session.abandoned:
+            return Repaired(owned.session_id, RepairKind.NOTHING_OPEN)
+        run = self._ledger.run(head.run_id)
         if run.ended is not None:
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.run_id, run.ended.status)
-        done = self._claim(owned, session, cancelled_by) if run.opening is None else self._run(owned, run, cancelled_by)
-        kind = (
-            LifecycleKind.CLAIM_REPAIRED if done.kind is RepairKind.CLAIM_REPAIRED else LifecycleKind.REPAIR_COMPLETED
-        )
-        self._sink.record(LifecycleEvent(kind=kind, session_id=owned.session_id, run_id=done.run_id))
-        return done
-
-    def _run(self, owned: Owned, run: Run, cancelled_by: str | None) -> Repaired:
-        """Close undispatched calls and append the recovered terminal event, in one commit."""
-        opening = run.opening
-        assert opening is not None
-        stopped_by = run.cancel_requested.by if run.cancel_requested is not None else cancelled_by
-        status = RunStatus.FAILED if stopped_by is None else RunStatus.CANCELLED
-        failure = FailureClass.APP_RESTARTED if stopped_by is None else None
-        ended = self._ended(owned, opening, status, failure)
-        self._execute(EndRun(owned.session_id, owned.incarnation_id, owned.epoch, opening.run_id, ended, stopped_by))
-        return Repaired(owned.session_id, RepairKind.RUN_CLOSED, opening.run_id, status)
-
-    def _claim(self, owned: Owned, session: Session, cancelled_by: str | None) -> Repaired:
-        """Make the target of an unstarted claim a run that failed before any provider call. SPEC section 14."""
-        assert session.head is not None
-        target = session.head.run_id
-        source = None if session.previous is None else self._ledger.run(session.previous.run_id)
-        if source is None or source.claimed is None or source.claimed.target.run_id != target:
-            detail = f"run {target} was admitted and never opened, and no claim names it"
-            return Repaired(
-                owned.session_id, RepairKind.QUARANTINED, target, code=ParkReason.SOURCE_RUN_UNREADABLE, detail=detail
-            )
-        started = started_from(source.claimed, StartKind.CLAIM_REPAIR, owned, self._spines)
-        status = RunStatus.FAILED if cancelled_by is None else RunStatus.CANCELLED
-        failure = FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH if cancelled_by is None else None
-        ended = self._ended(owned, started, status, failure)
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        self._execute(RepairContinuation(*guard, target, source.claimed.run_id, started, ended))
-        return Repaired(owned.session_id, RepairKind.CLAIM_REPAIRED, target, status)
-
-    def _execute(self, command: EndRun | RepairContinuation) -> None:
+        if run.opening is not None:
+            command: EndRun | RepairContinuation = self._end(owned, run.opening, run, cancelled_by)
+        else:
+            claimed = self._claim_of(session)
+            if claimed is None or claimed.target.run_id != head.run_id:
+                detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
+                return _quarantined(owned, ParkReason.SOURCE_RUN_UNREADABLE, detail)
+            command = self._close(owned, claimed, cancelled_by)
         try:
             self._ledger.execute(command)
         except WriteRefused as refused:
-            if refused.code is not WriteRefusal.RUN_SEALED:  # somebody else repaired it meanwhile: the same end
+            if refused.code is not WriteRefusal.RUN_SEALED:
                 raise
+            return self._repair(owned, cancelled_by)  # it went on or ended meanwhile: look again
+        return self._told(owned, command)
+
+    def _end(
+        self, owned: Owned, opening: RunOpened | ContinuationStarted, run: Run, cancelled_by: str | None
+    ) -> EndRun:
+        """Close undispatched calls and append the recovered terminal event, in one commit."""
+        stopped_by = run.cancel_requested.by if run.cancel_requested is not None else cancelled_by
+        ended = self._ended(owned, opening, FailureClass.APP_RESTARTED, stopped_by)
+        return EndRun(*_guard(owned), opening.run_id, ended, stopped_by)
+
+    def _close(self, owned: Owned, claimed: RunClaimed, cancelled_by: str | None) -> RepairContinuation:
+        """Make the target of an unstarted claim a run that failed before any provider call. SPEC section 14."""
+        started = started_from(claimed, StartKind.CLAIM_REPAIR, owned, self._spines)
+        failure = FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH
+        ended = self._ended(owned, started, failure, cancelled_by)
+        return RepairContinuation(*_guard(owned), claimed.target.run_id, claimed.run_id, started, ended)
+
+    def _claim_of(self, session: Session) -> RunClaimed | None:
+        """The claim that admitted the head run: it stands in the run that was the head before."""
+        return None if session.previous is None else self._ledger.run(session.previous.run_id).claimed
+
+    def _told(self, owned: Owned, command: EndRun | RepairContinuation) -> Repaired:
+        done, kind = RepairKind.RUN_CLOSED, LifecycleKind.REPAIR_COMPLETED
+        if isinstance(command, RepairContinuation):
+            done, kind = RepairKind.CLAIM_REPAIRED, LifecycleKind.CLAIM_REPAIRED
+        self._sink.record(LifecycleEvent(kind=kind, session_id=owned.session_id, run_id=command.run_id))
+        return Repaired(owned.session_id, done, command.run_id, command.ended.status)
 
     def _ended(
-        self, owned: Owned, run: RunOpened | ContinuationStarted, status: RunStatus, failure: FailureClass | None
+        self,
+        owned: Owned,
+        run: RunOpened | ContinuationStarted,
+        failure: FailureClass,
+        stopped_by: str | None,
     ) -> RunEnded:
         return RunEnded(
             **self._spines.run(run.identity),
-            status=status,
-            failure_class=failure,
+            status=RunStatus.FAILED if stopped_by is None else RunStatus.CANCELLED,
+            failure_class=failure if stopped_by is None else None,
             recovered=True,
             incarnation_id=owned.incarnation_id,
             epoch=owned.epoch,
         )
+
+
+def _guard(owned: Owned) -> tuple[SessionId, IncarnationId, int]:
+    return (owned.session_id, owned.incarnation_id, owned.epoch)
+
+
+def _quarantined(owned: Owned, code: ParkReason, detail: str) -> Repaired:
+    return Repaired(owned.session_id, RepairKind.QUARANTINED, code=code, detail=detail)
 
 
 def started_from(claimed: RunClaimed, kind: StartKind, owned: Owned, spines: Spines) -> ContinuationStarted:

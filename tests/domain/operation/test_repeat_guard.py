@@ -162,6 +162,13 @@ def test_one_yes_covers_all_equal_effects() -> None:
     assert cleared == ["op-r1-b", "op-r1-a", "op-r1-c"]
 
 
+def test_an_effect_is_cleared_once_although_it_is_both_repeated_and_delivered_again() -> None:
+    before = watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k")
+    following = Next(before).ask("op-r1-a")
+    decision = following.dispatch(RecoveryMode.IDEMPOTENT, idempotency_key="k", repeats="op-r1-a")
+    assert [event.by for event in accepted(decision) if isinstance(event, EffectCleared)] == [ClearedBy.APPROVED_REPEAT]
+
+
 def test_a_repeat_of_what_was_settled_meanwhile_needs_nobody() -> None:
     settled = Facts("r1").fact(EffectCleared, operation_id="op-r1-a", by=ClearedBy.SETTLED)
     assert topics(Next([*watch_list(), settled]).dispatch(repeats="op-r1-a")) == ["tool.dispatched.v1"]

@@ -9,7 +9,7 @@ import pytest
 
 from safepoint.domain.commands import AppendLate
 from safepoint.domain.events.event import Event
-from safepoint.domain.events.outside import BackgroundSettled, WorkspaceRenewed
+from safepoint.domain.events.outside import BackgroundSettled, PermissionClosed, WorkspaceRenewed
 from safepoint.domain.run.decisions import append_late
 
 from ..facts import Facts, prefix, refused, run_of, topics
@@ -54,6 +54,13 @@ def test_a_job_that_settled_and_a_workspace_fact_may_come_with_a_notice() -> Non
         assert topics(append_late(run_of(history), r.late(fact))) == [fact.topic]
         with_notice = r.late(fact, notice=r.notice())
         assert topics(append_late(run_of(history), with_notice)) == [fact.topic, "session.notice_posted.v1"]
+
+
+def test_a_question_that_the_stop_closed_is_closed_for_good() -> None:
+    r = Facts()
+    *history, ended = given(r)
+    closed = r.fact(PermissionClosed, request_id="ask-a", reason="run_stopped")
+    assert refused(append_late(run_of([*history, closed, ended]), answered(r))) == "transition_shape_conflict"
 
 
 REFUSED: dict[str, Make] = {

@@ -61,8 +61,11 @@ def test_an_unstarted_continuation_keeps_its_session_busy() -> None:
 
 def test_a_run_that_a_person_gave_up_keeps_nobody_waiting() -> None:
     abandoned = R1.fact(RunAbandoned, run_id="r1", by="Ada", note="", last_good_sequence=1)
-    decision = open_run(session_of([*TURN1[:-1], abandoned]), None, "", Run(), Facts("r2").open_run())
-    assert topics(decision)[0] == "session.run_admitted.v1"
+    session = session_of([*TURN1[:-1], abandoned])
+    r, r3 = Facts("r2"), Facts("r3")
+    assert topics(open_run(session, None, "", Run(), r.open_run()))[0] == "session.run_admitted.v1"
+    before = r3.open_run(opened=r3.opened(context=Context(previous=prefix(Facts("r0"), [Facts("r0").opened()]))))
+    assert topics(open_run(session, None, "", Run(), before))[0] == "session.run_admitted.v1"
 
 
 def test_a_run_id_is_used_once() -> None:

@@ -37,6 +37,9 @@ def test_questions_are_open_until_they_are_decided_or_closed_in_the_order_in_whi
     closed = r.fact(PermissionClosed, request_id="q3", reason="run_stopped")
     assert open_(r.decided("q2", approved=False)) == ["q3", "q1"]
     assert open_(closed, r.decided("q2")) == ["q1"]
+    permission = run_of([*history, closed]).permissions.get("q3")
+    assert permission is not None
+    assert (permission.closed, permission.decided, permission.open) == (True, None, False)
     assert open_(r.decided("q9")) == ["q3", "q2", "q1"]
     assert [one.requested.request_id for one in run_of(history).permissions_of("a")] == ["q2", "q1"]
     assert run_of(history).permissions_of("x") == ()

@@ -41,6 +41,7 @@ def test_a_damaged_run_is_let_go_and_what_it_had_dispatched_is_watched() -> None
     assert isinstance(effect, EffectWatched)
     assert (effect.operation_id, effect.status) == ("op-r-a", WatchStatus.INDETERMINATE)
     assert not has_ended(session, r.run_id, run_of(facts))
+    assert not has_ended(session, r.run_id, None)
     assert has_ended(session_of([r.admitted(), command.abandoned]), r.run_id, run_of(facts))
 
 

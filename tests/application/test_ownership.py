@@ -1,0 +1,218 @@
+"""Who may write a session, and how: only a dead owner is succeeded, and nothing expires. SPEC section 15, F19."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from safepoint.adapters.memory.event_store import MemoryStore
+from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
+from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
+from safepoint.domain.errors import StoreUnavailable
+from safepoint.domain.identifiers import IncarnationId, SessionId
+from safepoint.ports.incarnations import Incarnation, Liveness
+from safepoint.ports.session_owners import Ownership, SessionOwners
+
+S = SessionId("s")
+
+
+class Life:
+    """One process over a shared store and host."""
+
+    def __init__(self, store: MemoryStore, host: MemoryHost, owners: SessionOwners | None = None) -> None:
+        self.store = store
+        self.incarnations = MemoryIncarnations(host)
+        self.forgotten: list[SessionId] = []
+        self.ownership = SessionOwnership(owners or store.owners, self.incarnations, self.forgotten.append)
+
+    @property
+    def me(self) -> IncarnationId:
+        return self.ownership.incarnation.incarnation_id
+
+
+@pytest.fixture
+def host() -> MemoryHost:
+    return MemoryHost()
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def one(store: MemoryStore, host: MemoryHost) -> Life:
+    return Life(store, host)
+
+
+@pytest.fixture
+def two(store: MemoryStore, host: MemoryHost) -> Life:
+    return Life(store, host)
+
+
+def test_a_new_session_is_owned_by_whoever_asks_first(one: Life, two: Life) -> None:
+    assert one.ownership.own(S) == Owned(S, one.me, 1)
+    with pytest.raises(SessionBusy) as busy:
+        two.ownership.own(S)
+    assert busy.value.owner == one.ownership.incarnation
+    assert busy.value.liveness is Liveness.ALIVE
+    assert str(one.ownership.incarnation.pid) in str(busy.value)
+
+
+def test_a_released_session_may_be_owned_by_anybody_with_the_next_epoch(one: Life, two: Life) -> None:
+    one.ownership.release(one.ownership.own(S))
+    assert two.ownership.own(S) == Owned(S, two.me, 2)
+
+
+def test_a_dead_owner_is_succeeded_at_once_and_the_successor_knows_whom_it_follows(one: Life, two: Life) -> None:
+    owned = one.ownership.own(S)
+    one.incarnations.die()
+    assert two.ownership.own(S) == Owned(S, two.me, 2, after_death_of=owned.incarnation_id)
+
+
+@pytest.mark.parametrize("liveness", [Liveness.ALIVE, Liveness.COULD_NOT_LOOK])
+def test_could_not_look_is_no_proof_of_death(one: Life, two: Life, liveness: Liveness) -> None:
+    one.ownership.own(S)
+    two.incarnations.tell(one.ownership.incarnation, liveness)
+    with pytest.raises(SessionBusy) as busy:
+        two.ownership.own(S)
+    assert busy.value.liveness is liveness
+
+
+def test_an_owner_that_was_never_registered_could_not_be_looked_at(one: Life, store: MemoryStore) -> None:
+    store.owners.register(one.ownership.incarnation)
+    taken = store.owners.take(S, one.me, None)
+    assert taken is not None
+    store._tables.incarnations.clear()
+    store._tables.owners[S] = Ownership(S, IncarnationId("unknown"), 1)
+    with pytest.raises(SessionBusy) as busy:
+        one.ownership.own(S)
+    assert (busy.value.owner, busy.value.liveness) == (None, Liveness.COULD_NOT_LOOK)
+    assert one.ownership.liveness_of(IncarnationId("unknown")) is Liveness.COULD_NOT_LOOK
+
+
+def test_what_is_kept_stays_owned_with_the_same_epoch(one: Life) -> None:
+    owned = one.ownership.own(S)
+    one.ownership.keep(owned)
+    assert one.ownership.own(S) == owned
+
+
+def test_one_use_case_of_a_process_at_a_time(one: Life) -> None:
+    owned = one.ownership.own(S)
+    with pytest.raises(SessionBusy):
+        one.ownership.own(S)
+    one.ownership.release(owned)
+    assert one.ownership.own(S).epoch == 2
+
+
+def test_a_session_that_could_not_be_taken_is_not_in_use_here(one: Life, two: Life) -> None:
+    one.ownership.own(S)
+    for _ in range(2):
+        with pytest.raises(SessionBusy) as busy:
+            two.ownership.own(S)
+        assert busy.value.owner == one.ownership.incarnation
+    one.incarnations.die()
+    assert two.ownership.own(S).epoch == 2
+
+
+def test_what_was_known_of_a_session_is_forgotten_when_it_is_taken_and_only_then(one: Life, two: Life) -> None:
+    owned = one.ownership.own(S)
+    assert one.forgotten == [S]
+    one.ownership.keep(owned)
+    one.ownership.own(S)
+    assert one.forgotten == [S]
+    one.ownership.release(owned)
+    two.ownership.release(two.ownership.own(S))
+    one.ownership.own(S)
+    assert one.forgotten == [S, S]
+
+
+class Contested(SessionOwners):
+    """Rows that somebody else changes right before each `take`, some times."""
+
+    def __init__(self, owners: SessionOwners, times: int, rival: Incarnation) -> None:
+        self._owners, self._times, self._rival = owners, times, rival
+        owners.register(rival)
+
+    def owner(self, session_id: SessionId) -> Ownership | None:
+        return self._owners.owner(session_id)
+
+    def take(self, session_id: SessionId, incarnation_id: IncarnationId, seen: Ownership | None) -> Ownership | None:
+        if self._times:
+            self._times -= 1
+            rival = self._owners.take(session_id, self._rival.incarnation_id, seen)
+            assert rival is not None
+            assert self._owners.release(session_id, self._rival.incarnation_id, rival.epoch)
+        return self._owners.take(session_id, incarnation_id, seen)
+
+    def release(self, session_id: SessionId, incarnation_id: IncarnationId, epoch: int) -> bool:
+        return self._owners.release(session_id, incarnation_id, epoch)
+
+    def register(self, incarnation: Incarnation) -> None:
+        self._owners.register(incarnation)
+
+    def incarnation(self, incarnation_id: IncarnationId) -> Incarnation | None:
+        return self._owners.incarnation(incarnation_id)
+
+
+@pytest.mark.parametrize(("times", "wins"), [(1, True), (3, True), (100, False)])
+def test_a_row_that_changes_between_looking_and_taking_is_looked_at_again(
+    store: MemoryStore, host: MemoryHost, two: Life, times: int, wins: bool
+) -> None:
+    one = Life(store, host, Contested(store.owners, times, two.ownership.incarnation))
+    if wins:
+        assert one.ownership.own(S).epoch == times + 1
+    else:
+        with pytest.raises(SessionBusy):
+            one.ownership.own(S)
+
+
+def test_who_owns_a_session_can_be_looked_at_without_changing_anything(one: Life, two: Life) -> None:
+    assert two.ownership.owner_of(S) == (None, None, None)
+    owned = one.ownership.own(S)
+    row = Ownership(S, one.me, 1)
+    assert two.ownership.owner_of(S) == (row, one.ownership.incarnation, Liveness.ALIVE)
+    one.incarnations.die()
+    assert two.ownership.owner_of(S) == (row, one.ownership.incarnation, Liveness.DEAD)
+    one.ownership.release(owned)
+    assert two.ownership.owner_of(S) == (Ownership(S, None, 1), None, None)
+
+
+def test_a_life_knows_itself_alive_and_others_by_their_locks(one: Life, two: Life) -> None:
+    assert not one.ownership.is_mine(two.me)
+    assert one.ownership.is_mine(one.me)
+    assert one.ownership.liveness_of(one.me) is Liveness.ALIVE
+    assert one.ownership.liveness_of(two.me) is Liveness.ALIVE
+    two.incarnations.die()
+    assert one.ownership.liveness_of(two.me) is Liveness.DEAD
+
+
+def test_a_process_has_one_life_however_many_ask_first(one: Life, host: MemoryHost) -> None:
+    seen: list[IncarnationId] = []
+    threads = [threading.Thread(target=lambda: seen.append(one.me)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(seen)) == 1
+    assert len(host.lives) == 1
+
+
+def test_a_release_that_cannot_be_written_does_not_keep_the_session_in_use_here(one: Life, store: MemoryStore) -> None:
+    owned = one.ownership.own(S)
+    store.close()
+    with pytest.raises(StoreUnavailable):
+        one.ownership.release(owned)
+    with pytest.raises(StoreUnavailable):
+        one.ownership.own(S)
+
+
+def test_leaving_ends_the_life_once_and_the_next_one_is_another(one: Life, two: Life) -> None:
+    one.ownership.own(S)
+    me = one.me
+    for _ in range(2):
+        one.ownership.leave(keep_lock_file=True)
+    assert not one.ownership.begun
+    assert two.ownership.liveness_of(me) is Liveness.DEAD
+    assert one.me != me
