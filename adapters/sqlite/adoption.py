@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...domain.errors import StoreUnavailable
-from .anchor import Anchor, AnchorRecord
+from .anchor import Anchor
+from .anchor_record import AnchorRecord
 from .condition import control_of
 from .connection import WriterDatastore
 from .errors import translated

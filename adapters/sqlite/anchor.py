@@ -7,38 +7,16 @@ happened". It is not synced: it protects against the death of a process, not of 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
 from ...domain.errors import StoreUnavailable
+from .anchor_record import AnchorReading, AnchorRecord, NoAnchor, content_of, parse, write
 
-_MAGIC = "safepoint-anchor-v1"
-_LENGTH_MAX = 4096
 _RETRY_SECONDS = 0.002
-
-
-class AnchorRecord(NamedTuple):
-    """Which store, how many transactions that kept events, and the digest over them."""
-
-    store_id: str
-    counter: int
-    digest: str
-
-
-class NoAnchor(StrEnum):
-    """Why an anchor says nothing."""
-
-    MISSING = "missing"
-    UNREADABLE = "unreadable"
-
-
-AnchorReading: TypeAlias = AnchorRecord | NoAnchor
 
 
 class Anchor:
@@ -66,7 +44,7 @@ class Anchor:
         except OSError as error:
             raise StoreUnavailable(f"cannot read the anchor {self.path}: {error}") from error
         try:
-            return _parse(_content(descriptor)) or self.read_locked(descriptor)
+            return parse(content_of(descriptor)) or self.read_locked(descriptor)
         except OSError as error:
             raise StoreUnavailable(f"cannot read the anchor {self.path}: {error}") from error
         finally:
@@ -75,7 +53,7 @@ class Anchor:
     def read_locked(self, descriptor: int) -> AnchorReading:
         """Read once more while nobody writes: what did not parse may have been half of a write."""
         with self.locked(descriptor, fcntl.LOCK_SH):
-            return _parse(_content(descriptor)) or NoAnchor.UNREADABLE
+            return parse(content_of(descriptor)) or NoAnchor.UNREADABLE
 
     @contextmanager
     def exclusively(self) -> Iterator[AnchorForMaking]:
@@ -123,75 +101,6 @@ class Anchor:
                 return
 
 
-class AnchorForRaising:
-    """An anchor as the writer uses it, twice per commit: the file stays open, and what it said last is not parsed
-    again.
-
-    Args:
-        anchor: the file.
-    """
-
-    def __init__(self, anchor: Anchor) -> None:
-        self._anchor = anchor
-        self._path = str(anchor.path)
-        self._descriptor: int | None = None
-        self._known: tuple[bytes, AnchorRecord] | None = None
-
-    def read(self) -> AnchorReading:
-        """What the anchor says now; opened again when the file was removed, or another took its name.
-
-        Raises:
-            StoreUnavailable: it could not be looked at.
-        """
-        try:
-            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:
-                self.close()
-                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-            return self._record(self._descriptor) or self._anchor.read_locked(self._descriptor)
-        except FileNotFoundError:
-            self.close()
-            return NoAnchor.MISSING
-        except OSError as error:
-            raise StoreUnavailable(f"cannot read the anchor {self._path}: {error}") from error
-
-    def raise_to(self, record: AnchorRecord) -> None:
-        """Say that the store has come this far, unless the anchor already says more. `read` comes before.
-
-        Raises:
-            StoreUnavailable: it could not be written, or belongs to another store.
-        """
-        descriptor = self._descriptor
-        if descriptor is None:
-            raise StoreUnavailable(f"the anchor {self._path} is missing")
-        try:
-            self._anchor.lock(descriptor, fcntl.LOCK_EX)
-            try:
-                present = self._record(descriptor)
-                if present is None or present.store_id != record.store_id:
-                    raise StoreUnavailable(f"the anchor {self._path} is damaged, or belongs to another store")
-                if present.counter < record.counter:
-                    self._known = (_write(descriptor, record), record)
-            finally:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-        except OSError as error:
-            raise StoreUnavailable(f"cannot raise the anchor {self._path}: {error}") from error
-
-    def close(self) -> None:
-        """Release the file; idempotent."""
-        descriptor, self._descriptor = self._descriptor, None
-        self._known = None
-        if descriptor is not None:
-            os.close(descriptor)
-
-    def _record(self, descriptor: int) -> AnchorRecord | None:
-        content = _content(descriptor)
-        if self._known is not None and self._known[0] == content:
-            return self._known[1]
-        record = _parse(content)
-        self._known = None if record is None else (content, record)
-        return record
-
-
 class AnchorForMaking:
     """An anchor file whose lock is held."""
 
@@ -200,35 +109,9 @@ class AnchorForMaking:
 
     def read(self) -> AnchorReading:
         """What it says; an empty file is a missing anchor: whoever made it died before it could write."""
-        content = _content(self._descriptor)
-        return _parse(content) or (NoAnchor.UNREADABLE if content else NoAnchor.MISSING)
+        content = content_of(self._descriptor)
+        return parse(content) or (NoAnchor.UNREADABLE if content else NoAnchor.MISSING)
 
     def write(self, record: AnchorRecord) -> None:
         """Say exactly this, whatever it said before."""
-        os.ftruncate(self._descriptor, len(_write(self._descriptor, record)))
-
-
-def _text(record: AnchorRecord) -> bytes:
-    said = f"{_MAGIC} {record.store_id} {record.counter:020d} {record.digest}"
-    return f"{said} {hashlib.sha256(said.encode()).hexdigest()[:16]}\n".encode()
-
-
-def _content(descriptor: int) -> bytes:
-    return os.pread(descriptor, _LENGTH_MAX, 0)
-
-
-def _write(descriptor: int, record: AnchorRecord) -> bytes:
-    text = _text(record)
-    if os.pwrite(descriptor, text, 0) != len(text):
-        raise OSError(None, "the write was cut short")
-    return text
-
-
-def _parse(content: bytes) -> AnchorRecord | None:
-    """The record in the content, or None when it is not exactly what `_text` makes."""
-    try:
-        magic, store_id, counter, digest, _ = content.decode("ascii").split(" ")
-        record = AnchorRecord(store_id, int(counter), digest)
-    except ValueError:
-        return None
-    return record if magic == _MAGIC and _text(record) == content else None
+        os.ftruncate(self._descriptor, len(write(self._descriptor, record)))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...domain.errors import StoreBehindAnchor, StoreDamaged, StoreNotAdopted
 from ...ports.store_keeping import StoreCondition, Trust
-from .anchor import AnchorReading, NoAnchor
+from .anchor_record import AnchorReading, NoAnchor
 from .place import FileIdentity, Place
 from .position import newest, position_at
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ...domain.errors import StoreBehindAnchor, StoreDamaged
 from . import position, projection_tables, schema
-from .anchor import Anchor, AnchorRecord, NoAnchor
+from .anchor import Anchor
+from .anchor_record import AnchorRecord, NoAnchor
 from .connection import close_quietly, journal_files
 from .errors import translated
 from .place import Place

@@ -15,7 +15,8 @@ from ...domain.unique_ids import IdKind
 from ...ports.event_store import EventReader, Location, Standing
 from ...ports.store_keeping import StoreCondition, Trust
 from . import schema
-from .anchor import Anchor, AnchorReading, AnchorRecord, NoAnchor
+from .anchor import Anchor
+from .anchor_record import AnchorReading, AnchorRecord, NoAnchor
 from .condition import judge
 from .connection import close_quietly, connect_for_reading
 from .errors import translated

@@ -15,7 +15,9 @@ from contextlib import suppress
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from ...domain.errors import StoreBehindAnchor, StoreFull, StoreUnavailable
-from .anchor import Anchor, AnchorForRaising, AnchorReading, AnchorRecord
+from .anchor import Anchor
+from .anchor_raising import AnchorForRaising
+from .anchor_record import AnchorReading, AnchorRecord
 from .condition import control_of, require_writable
 from .connection import WriterDatastore
 from .errors import store_error, translated

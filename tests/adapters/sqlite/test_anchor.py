@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.sqlite.anchor import Anchor, AnchorForRaising, AnchorReading, AnchorRecord, NoAnchor
+from safepoint.adapters.sqlite.anchor import Anchor
+from safepoint.adapters.sqlite.anchor_raising import AnchorForRaising
+from safepoint.adapters.sqlite.anchor_record import AnchorReading, AnchorRecord, NoAnchor
 from safepoint.adapters.sqlite.place import FileIdentity
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.errors import StoreBehindAnchor, StoreNotAdopted, StoreUnavailable

@@ -1,0 +1,79 @@
+"""The anchor as the writer raises it after each COMMIT. SPEC section 6."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from ...domain.errors import StoreUnavailable
+from .anchor import Anchor
+from .anchor_record import AnchorReading, AnchorRecord, NoAnchor, content_of, parse, write
+
+
+class AnchorForRaising:
+    """An anchor as the writer uses it, twice per commit: the file stays open, and what it said last is not parsed
+    again.
+
+    Args:
+        anchor: the file.
+    """
+
+    def __init__(self, anchor: Anchor) -> None:
+        self._anchor = anchor
+        self._path = str(anchor.path)
+        self._descriptor: int | None = None
+        self._known: tuple[bytes, AnchorRecord] | None = None
+
+    def read(self) -> AnchorReading:
+        """What the anchor says now; opened again when the file was removed, or another took its name.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        try:
+            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:
+                self.close()
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            return self._record(self._descriptor) or self._anchor.read_locked(self._descriptor)
+        except FileNotFoundError:
+            self.close()
+            return NoAnchor.MISSING
+        except OSError as error:
+            raise StoreUnavailable(f"cannot read the anchor {self._path}: {error}") from error
+
+    def raise_to(self, record: AnchorRecord) -> None:
+        """Say that the store has come this far, unless the anchor already says more. `read` comes before.
+
+        Raises:
+            StoreUnavailable: it could not be written, or belongs to another store.
+        """
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise StoreUnavailable(f"the anchor {self._path} is missing")
+        try:
+            self._anchor.lock(descriptor, fcntl.LOCK_EX)
+            try:
+                present = self._record(descriptor)
+                if present is None or present.store_id != record.store_id:
+                    raise StoreUnavailable(f"the anchor {self._path} is damaged, or belongs to another store")
+                if present.counter < record.counter:
+                    self._known = (write(descriptor, record), record)
+            finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot raise the anchor {self._path}: {error}") from error
+
+    def close(self) -> None:
+        """Release the file; idempotent."""
+        descriptor, self._descriptor = self._descriptor, None
+        self._known = None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _record(self, descriptor: int) -> AnchorRecord | None:
+        content = content_of(descriptor)
+        if self._known is not None and self._known[0] == content:
+            return self._known[1]
+        record = parse(content)
+        self._known = None if record is None else (content, record)
+        return record
