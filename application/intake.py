@@ -13,6 +13,7 @@ from ..domain.events.model import ModelStepCompleted, ModelText, ModelThinking
 from ..domain.events.tool import ToolCalled
 from ..domain.identifiers import StepId, ToolCallId, parse_id
 from ..domain.run.state import Run
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, seal
 from ..domain.tool_arguments import NotStrictJson, parse_arguments
 from ..ports.ids import Ids
 from ..ports.model_step import CallBlock, StepFinished, TextBlock, ThinkingBlock
@@ -51,14 +52,16 @@ def step_of(finished: StepFinished, recorder: RunRecorder, run: Run, ids: Ids) -
 
     Raises:
         ProviderStreamIncomplete: it has no finish reason.
-        ProviderFailed: a block cannot be recorded, such as a tool name with control characters.
+        ProviderFailed: a block cannot be recorded, such as a tool name with control characters, or a huge text.
     """
     if not finished.finish_reason:
         raise ProviderStreamIncomplete("the answer ended without a finish reason")
     try:
         return _Intake(recorder, run, ids).step(finished)
     except ValueError as error:
-        raise ProviderFailed("the answer cannot be recorded: a name, id or option in it is not legal") from error
+        raise ProviderFailed(
+            "the answer cannot be recorded: a name, id, text or option in it is not legal, or too large"
+        ) from error
 
 
 class _Intake:
@@ -80,6 +83,8 @@ class _Intake:
             provider_response_id=finished.provider_response_id,
             usage=finished.usage,
         )
+        for fact in (*facts, completed):
+            seal(fact, 1, FIRST_PREVIOUS_DIGEST)  # raises for what no store could keep: its text, or its size
         return Step((*facts, completed), self._unreadable)
 
     def _fact(self, block: TextBlock | ThinkingBlock | CallBlock) -> StepFact:

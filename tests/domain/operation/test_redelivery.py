@@ -16,8 +16,7 @@ from ..facts import AT, LATER, Facts, accepted, contract, prefix, refused, run_o
 
 def given(r: Facts, mode: RecoveryMode = RecoveryMode.IDEMPOTENT, **promised: Any) -> list[Event]:
     history: list[Event] = [r.opened(), r.user(), *r.step("a", "b")]
-    key = {"idempotency_key": "key"} if mode is RecoveryMode.IDEMPOTENT else {}
-    return [*history, r.dispatch("a", contract=contract(mode, **promised), **key), r.ended()]
+    return [*history, r.dispatch("a", contract=contract(mode, **promised), idempotency_key="key"), r.ended()]
 
 
 def test_an_open_idempotent_operation_is_delivered_again_and_again() -> None:

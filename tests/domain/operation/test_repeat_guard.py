@@ -10,7 +10,7 @@ from safepoint.domain.events.event import Event
 from safepoint.domain.events.session import ClearedBy, EffectCleared, EffectWatched, GrantsTaken, WatchStatus
 from safepoint.domain.events.tool import RecoveryMode, ToolDispatched
 from safepoint.domain.operation.decisions import prepare
-from safepoint.domain.operation.repeat_guard import renamed_effect, repeated_effect
+from safepoint.domain.operation.repeat_guard import delivered_again, renamed_effect, repeated_effect
 from safepoint.domain.run.ending import end_run
 from safepoint.domain.session.state import Session
 
@@ -111,6 +111,27 @@ def test_an_idempotent_call_is_one_more_delivery_with_the_recorded_key_alone_whi
     _, cleared = accepted(decision)
     assert isinstance(cleared, EffectCleared)
     assert (cleared.operation_id, cleared.by) == ("op-r1-a", ClearedBy.DELIVERED_AGAIN)
+
+
+def test_a_key_means_nothing_where_no_idempotence_is_promised() -> None:
+    before = watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k")
+    assert refused(Next(before).dispatch(idempotency_key="k")) == "transition_shape_conflict"
+    free = Next(before).dispatch(contract=contract(repeat_free=True), idempotency_key="k")
+    assert topics(free) == ["tool.dispatched.v1"]
+
+
+def test_a_key_that_other_arguments_were_delivered_with_is_no_common_one() -> None:
+    following = Next(watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k"), args={"to": "y"})
+    assert topics(following.dispatch(RecoveryMode.IDEMPOTENT, idempotency_key="k")) == ["tool.dispatched.v1"]
+
+
+def test_only_what_has_the_same_key_is_delivered_again() -> None:
+    session = session_of(watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k"))
+    promised, (watched,) = contract(RecoveryMode.IDEMPOTENT), session.watched.values()
+    assert [*delivered_again(session, promised, watched.args_hash, "k", AT)] == [watched]
+    for args_hash, key in ((watched.args_hash, "k2"), (watched.args_hash, None), ("0" * 64, "k")):
+        assert [*delivered_again(session, promised, args_hash, key, AT)] == []
+    assert [*delivered_again(session, contract(), watched.args_hash, "k", AT)] == []
 
 
 def test_no_key_is_no_common_key() -> None:
