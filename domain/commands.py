@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .events.event import Event
 from .events.model import HostMessage, ModelStepCompleted, ModelText, ModelThinking, ProviderAttempted, UserMessage
 from .events.outside import (
     BackgroundSettled,
@@ -229,5 +228,3 @@ AnyCommand: TypeAlias = (
     | RepairContinuation
     | AbandonRun
 )
-
-Candidates: TypeAlias = tuple[Event, ...]

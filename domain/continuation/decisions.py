@@ -122,11 +122,11 @@ def repair(session: Session, source: Run, target: Run, command: RepairContinuati
 def _startable(
     session: Session, source: Run, target: Run, started: ContinuationStarted, kind: StartKind
 ) -> Refusal | None:
-    progress = continuation_of(source, target).progress
-    claimed = source.claimed
+    continuation = continuation_of(source, target)
+    claimed = continuation.claimed
     if claimed is None:
         return misfit("the source is not claimed")
-    if progress is not Progress.CLAIMED or target.opening is not None:
+    if continuation.progress is not Progress.CLAIMED:
         return Refusal(WriteRefusal.RUN_SEALED, f"run {started.run_id} was started before")
     if session.head is None or session.head.run_id != started.run_id:
         return misfit("it is not the session's head run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..events.run import ContinuationStarted, RunClaimed, RunEnded
+from ..events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened
 from ..run.state import Run
 
 
@@ -20,10 +20,13 @@ class Progress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The claim in the source, and the first and terminal events of the target."""
+    """The claim in the source, and the first and terminal events of the target.
+
+    `started` is what stands first there: in a sound store it is the start that the claim froze.
+    """
 
     claimed: RunClaimed | None
-    started: ContinuationStarted | None
+    started: RunOpened | ContinuationStarted | None
     ended: RunEnded | None
 
     @property
@@ -38,5 +41,6 @@ class Continuation:
 
 def continuation_of(source: Run, target: Run) -> Continuation:
     """Replay a continuation from the run that was claimed and the run that it admitted."""
-    started = target.opening if isinstance(target.opening, ContinuationStarted) else None
-    return Continuation(source.claimed, started, target.ended if started is not None else None)
+    if source.claimed is None:
+        return Continuation(None, None, None)
+    return Continuation(source.claimed, target.opening, target.ended)
