@@ -7,9 +7,7 @@ assert process.topics(result.run_id)[-1] == "run.ended.v1"
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +22,6 @@ from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnation
 from safepoint.adapters.memory.lifecycle_sink import CollectingSink
 from safepoint.adapters.memory.model_provider import Planned, PlannedModel
 from safepoint.adapters.memory.supervisor import MemorySupervisor, Program
-from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.memory.workspace import MemoryWorkspaces
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
@@ -51,7 +48,7 @@ from safepoint.application.run_agent import RunAgent, RunLimits, Screen
 from safepoint.application.run_turn import RunTurn, TurnResult
 from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
-from safepoint.domain.events.event import Event, RunEvent, SessionEvent
+from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunEnded
 from safepoint.domain.events.session import RunAdmitted
 from safepoint.domain.events.tool import ToolDispatched, ToolResponded
@@ -60,12 +57,13 @@ from safepoint.domain.planning.facts import SegmentFacts
 from safepoint.domain.recovery.verdict import Resolution, Verdict
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
 from safepoint.ports.clock import Clock
-from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore, Fenced
 from safepoint.ports.handover import Handover
 from safepoint.ports.model_provider import ModelProvider
 from safepoint.ports.permission_gate import PermissionGate
 from safepoint.ports.tool_catalog import ToolCatalog
 from safepoint.ports.workspace import WorkspaceSeen
+
+from .faulty_events import FaultyEvents
 
 SESSION = SessionId("s1")
 WORKSPACE = "/nowhere"
@@ -100,45 +98,6 @@ async def beside(other: Callable[[], Coroutine[Any, Any, None]], work: Awaitable
         group.start_soon(other)
         result = await work
     return result  # noqa: RET504 (by its type, a group might swallow an error and go on)
-
-
-class FaultyEvents(EventStore):
-    """The streams of a store, which fail where a test says.
-
-    Attributes:
-        commits: every commit that was asked for, in order.
-    """
-
-    def __init__(self, store: MemoryStore) -> None:
-        self.commits: list[Commit] = []
-        self._store = store
-        self._failing: list[tuple[str, Failure | None]] = []
-        self._lock = threading.Lock()
-
-    def fail_at(self, topic: str, failure: Failure | None) -> None:
-        """Let the next commit that holds such an event meet a failure; None for an owner that took over."""
-        with self._lock:
-            self._failing.append((topic, failure))
-
-    def append(self, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
-        """See `EventStore`."""
-        with self._lock:
-            self.commits.extend(commits)
-            for commit in commits:
-                for rule in [rule for rule in self._failing if rule[0] in {e.event.topic for e in commit.events}]:
-                    self._failing.remove(rule)
-                    if rule[1] is None:
-                        return [Fenced(one.guard.session_id, one.guard.epoch + 1) for one in commits]
-                    self._store.fail_next(rule[1])
-            return self._store.events.append(commits)
-
-    def snapshot(self) -> AbstractContextManager[EventReader]:
-        """See `EventStore`."""
-        return self._store.events.snapshot()
-
-    def close(self) -> None:
-        """See `EventStore`."""
-        self._store.events.close()
 
 
 @dataclass
@@ -371,13 +330,3 @@ def check_sound(process: Process, run_id: RunId) -> None:
     assert not resolution.issues
     assert not resolution.has_corruption
     assert process.projections_agree()
-
-
-def run_events(events: Iterable[Event]) -> Iterator[RunEvent]:
-    """Those of a run."""
-    return (event for event in events if isinstance(event, RunEvent))
-
-
-def session_events(events: Iterable[Event]) -> Iterator[SessionEvent]:
-    """Those of a session."""
-    return (event for event in events if isinstance(event, SessionEvent))
