@@ -22,12 +22,16 @@ Work = Callable[[Screen, Callable[[LiveRun], None]], Awaitable[ResultT]]
 class Driving:
     """Drives one run.
 
+    Args:
+        permissions: which calls need a person, and who says so; shown when the run begins (r3-117).
+
     Attributes:
         begun: True once the run has its first commit.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, permissions: str) -> None:
         self.live_screen = LiveScreen()
+        self._permissions = permissions
         self.begun = False
         self._runtime = runtime
         bound = runtime.parts.settings().cancel_bound_seconds
@@ -63,7 +67,8 @@ class Driving:
     def _started(self, live: LiveRun, then: Callable[[LiveRun], None]) -> None:
         self.begun = True
         if self._runtime.deaf is not None:
-            self.live_screen.line(f"CommandLines from other terminals cannot be heard here: {self._runtime.deaf}")
+            self.live_screen.line(f"Commands from other terminals cannot be heard here: {self._runtime.deaf}")
         identity = live.recorder.identity
         self.live_screen.line(f"Session {identity.session_id}, run {identity.run_id}")
+        self.live_screen.line(f"Permissions: {self._permissions}")
         then(live)

@@ -14,6 +14,7 @@ from ...ports.permission_gate import PermissionGate
 from ..permission.allow_list import AllowListGate
 from ..permission.deny import DenyGate
 from ..permission.terminal import TerminalGate
+from .escaping import one_line
 from .persons import person
 from .usage import UsageError
 
@@ -61,6 +62,18 @@ def gate_of(
     if not allow_all and not options.allow:
         return otherwise
     return AllowListGate(options.allow, otherwise, allow_all=allow_all)
+
+
+def described(gate: PermissionGate, options: PolicyOptions, recorded: str | None = None) -> str:
+    """Say which policy is in force, and where it comes from.
+
+    Args:
+        recorded: the policy of the run to continue, None for a new turn.
+    """
+    in_force = gate.policy_id()
+    by_the_run = not options.given and in_force == recorded
+    source = "as asked" if options.given else "as the run recorded" if by_the_run else "by default"
+    return f"{one_line(in_force, 200)} ({source})"
 
 
 def has_terminal() -> bool:

@@ -25,6 +25,7 @@ from .exit_codes import ExitCode, exit_code_of_park
 from .nothing_to_resume import say_nothing
 from .output import Output
 from .parking import say_notes, say_parked
+from .policies import described
 from .resumable import Source, parking_of, source_of
 from .runtimes import no_store, writing
 from .session_names import known, meant
@@ -56,7 +57,8 @@ def resume_session(
                 raise
             return _parked(out, runtime, parked, commands)
         use_case = runtime.parts.resume_run()
-        driving = Driving(runtime)
+        recorded = None if source.profile is None else source.profile.permission_policy
+        driving = Driving(runtime, described(agent.gate, options.policy, recorded))
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> Parked | Continued:
             result: Parked | Continued = await use_case(summary.session_id, agent, screen, started, request)

@@ -17,6 +17,7 @@ from .command_lines import CommandLines
 from .driving import Driving
 from .ending import report_turn
 from .output import Output
+from .policies import described
 from .runtimes import writing
 from .session_names import session_id_of
 from .usage import UsageError
@@ -37,7 +38,7 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
         agent = parts.in_workspace(folder, workspaces.ensure)
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
-        driving = Driving(runtime)
+        driving = Driving(runtime, described(agent.gate, options.policy))
         commands = CommandLines(store, options.script)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
