@@ -159,4 +159,4 @@ def test_a_turn_begins_although_its_first_commit_was_in_doubt(failure: Failure) 
 
     assert go(work).failure_class is None
     assert len(model.asked) == 1
-    assert process.topics(process.head())[:2] == ["run.opened.v1", "message.user.v1"]
+    assert process.topics(process.head())[:2] == ["run.opened", "message.user"]

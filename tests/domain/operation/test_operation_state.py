@@ -6,7 +6,7 @@ import pytest
 
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.session import WatchStatus
-from safepoint.domain.events.tool import Effect, RecoveryMode
+from safepoint.domain.events.tool import Effect, Observation, RecoveryMode
 from safepoint.domain.operation.state import (
     Phase,
     operation_by_id,
@@ -67,3 +67,19 @@ def test_an_unknown_call_or_operation_is_none() -> None:
     assert operation_of_call(run, "x") is None
     assert operation_by_id(run, "x") is None
     assert operation_by_id(run, "op-r-called") is None
+
+
+def test_of_all_that_recovery_wrote_only_a_persons_statement_attests() -> None:
+    r = Facts()
+    history: list[Event] = [r.opened(), *r.step("a")]
+    delivered = r.dispatch("a", RecoveryMode.IDEMPOTENT, idempotency_key="key")
+    history += [delivered, r.ended(), r.redelivery("a").started]
+    unknown = r.outcome("a", is_error=True, effect=Effect.UNKNOWN)
+    bundle = r.recovery(delivered, 0, observation=Observation.REDELIVERED, outcome=unknown)
+    history += [bundle.reconciled, unknown, bundle.decided]
+    before = operation_by_id(run_of(history), "op-r-a")
+    after = operation_by_id(run_of([*history, r.attestation("a", 0).attested]), "op-r-a")
+    assert before is not None
+    assert after is not None
+    assert (before.attested, before.uncertainty) == (False, WatchStatus.UNKNOWN)
+    assert (after.attested, after.uncertainty) == (True, None)
