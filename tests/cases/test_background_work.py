@@ -17,12 +17,12 @@ from safepoint.domain.events.outside import BackgroundSettled, BackgroundStarted
 from safepoint.domain.events.run import RunError
 from safepoint.ports.background_work import JobHandle, JobSettled
 
-from ..adapters.cli.program import PAY, Program
+from ..adapters.cli.program import Program
 from ..application.supervised_tools import runs
 from ..application.wiring import SESSION
 from ..crash.harness.program import state_of, wait_for
 from ..crash.harness.record import read_record
-from .programs import DONE, codes_in, interrupted, offered, resume
+from .programs import interrupted, resume
 from .resuming import ResumingProcess, SharedWorld
 
 PIDS = "pids"
@@ -45,49 +45,6 @@ def end(pids: Path) -> None:
     if state_of(pid) not in (None, "Z"):
         os.kill(pid, signal.SIGKILL)
     wait_for("it does not end", lambda: state_of(pid) in (None, "Z"))
-
-
-def test_r3_122_a_command_that_still_runs_is_named_with_the_commands_that_help(left_behind: Program) -> None:
-    """O(A)=background handle; X; the process lives on; resume."""
-    pid = int((left_behind.workspace / PIDS).read_text())
-    ran = left_behind(*resume(left_behind), "--json")
-    assert (ran.code, codes_in(ran)) == (3, ["effect_may_be_running", "background_operation_pending"])
-    (operation,) = ran.document["operations"]
-    assert (operation["over"], {"pid": pid, "name": "sleep"} in operation["processes"]) == ("running", True)
-    supervisor = operation["processes"][0]["pid"]
-    assert [command for command in offered(ran) if command.startswith("kill ")] == [f"kill {supervisor}"]
-    assert [command for command in offered(ran) if command.startswith("safepoint resume s1")]
-    shown = left_behind(*resume(left_behind)).out
-    assert f"sleep (pid {pid})" in shown
-
-
-def test_r3_122_when_it_has_ended_the_run_goes_on_and_its_end_is_recorded_once(left_behind: Program) -> None:
-    assert left_behind(*resume(left_behind)).code == 3
-    end(left_behind.workspace / PIDS)
-    wait_for("its supervisor holds on", lambda: left_behind("plan", "s1").code == 0)
-    assert left_behind(*resume(left_behind)).out == "All done.\n"
-    record = read_record(left_behind.store)
-    (settled,) = record.of_session("s1", "background.settled.v1")
-    assert settled["exit_code"] is None, "how what was left behind ended was never written down, so it is not guessed"
-    assert settled["status"] == "unknown"
-    assert len(record.of_session("s1", "tool.dispatched.v1")) == 1
-
-
-def test_r3_126_a_live_job_and_an_unsettled_call_are_both_told(program: Program) -> None:
-    """O(A)='still running, handle h'; step{B}; D(B); SIGKILL; resume."""
-    leaves = shell(f"sleep 60 & echo $! > {PIDS}; echo started")
-    program.script({"text": "I start it.", "calls": [leaves]}, {"text": "I pay.", "calls": [PAY]}, DONE)
-    program.killed_at("tool.record_effect.after_effect", *program.run("--session", "s1"))
-    try:
-        ran = program("plan", "s1", "--json")
-        assert codes_in(ran) == ["dangling_tool_state", "effect_may_be_running", "background_operation_pending"]
-        verdicts = [(one["tool"], one["verdict"], one["over"]) for one in ran.document["operations"]]
-        assert verdicts == [("run_shell", "completed", "running"), ("record_effect", "indeterminate", "over")]
-    finally:
-        end(program.workspace / PIDS)
-    wait_for("its supervisor holds on", lambda: len(codes_in(program("plan", "s1", "--json"))) == 1)
-    assert codes_in(program(*resume(program), "--json")) == ["dangling_tool_state"]
-    assert (program.effects, program.requests) == (["paid"], 2)
 
 
 def test_r3_127_a_job_that_died_with_the_host_is_noted_once_and_wakes_nobody(left_behind: Program) -> None:

@@ -8,14 +8,12 @@ import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.domain import canonical
-from safepoint.domain.events.run import RunStatus
-from safepoint.domain.events.tool import Effect, ToolCalled
-from safepoint.domain.reasons import FailureClass, ResponseCode, WriteRefusal
-from safepoint.domain.replay.items import CallItem, ResultItem
+from safepoint.domain.events.tool import Effect
+from safepoint.domain.reasons import ResponseCode, WriteRefusal
 from safepoint.ports.model_step import CallBlock, StepFinished
 
 from ..adapters.cli.program import Program
-from ..application.counted_tools import Counted, returning
+from ..application.counted_tools import returning
 from ..application.wiring import check_sound
 from ..domain.facts import Facts
 from .programs import DONE
@@ -25,37 +23,6 @@ from .stores import Writing
 
 def step(*blocks: CallBlock) -> StepFinished:
     return StepFinished(blocks=blocks, finish_reason="tool_calls", model="planned")
-
-
-def test_r3_024_a_name_with_control_characters_is_refused_before_the_step_is_durable() -> None:
-    """step{A name='read\\0file'}: the name is never guessed or rewritten; all other facts stay readable."""
-    process, act = ResumingProcess(), Counted()
-    bad = step(CallBlock("c1", "act", '{"n":1}'), CallBlock("c2", "read\0file", "{}"))
-    result = process.runs("go", [bad], [act.function])
-    assert (result.outcome.status, result.outcome.failure) == (RunStatus.FAILED, FailureClass.PROVIDER_FAILED)
-    assert process.of(result.run_id, ToolCalled) == []
-    assert act.calls == []
-    assert process.runs("again", [says("done")], [act.function]).outcome.status is RunStatus.COMPLETED
-    check_sound(process, result.run_id)
-
-
-def test_r3_027_two_calls_that_share_a_provider_id_are_two_operations() -> None:
-    """step{http_request id='http_request', http_request id='http_request'}, with different arguments."""
-    process, act = ResumingProcess(), Counted(name="http_request")
-    twice = step(*(CallBlock("http_request", "http_request", f'{{"n":{n}}}') for n in (1, 2)))
-    model = PlannedModel([twice, says("done")])
-    result = process.runs("go", model, [act.function])
-    assert result.outcome.status is RunStatus.COMPLETED
-    called = process.of(result.run_id, ToolCalled)
-    assert [call.provider_call_id for call in called] == ["http_request"] * 2
-    assert len({call.call_id for call in called}) == 2
-    dispatched = process.dispatches(result.run_id)
-    assert len({one.operation_id for one in dispatched}) == len({one.args_hash for one in dispatched}) == 2
-    history = model.asked[1].request.history
-    told = {item.call_id: item.args for item in history if isinstance(item, CallItem)}
-    answered = {item.call_id: item.result for item in history if isinstance(item, ResultItem)}
-    assert {told[call_id]["n"]: answered[call_id] for call_id in told} == {1: "acted 1", 2: "acted 2"}  # type: ignore[index, call-overload]
-    check_sound(process, result.run_id)
 
 
 def test_r3_031_a_second_outcome_of_one_call_is_refused_and_the_same_bytes_again_are_nothing_new(

@@ -12,46 +12,13 @@ from safepoint.domain.events.tool import Effect, Observation, RecoveryMode
 from safepoint.domain.reasons import ParkReason, ResponseCode, WriteRefusal
 from safepoint.domain.recovery.verdict import VerdictStatus
 
-from ..adapters.cli.program import PAY, WRITE, Program
 from ..application.counted_tools import Counted, raising
-from ..crash.harness.record import read_record
 from ..domain.facts import Facts
-from .programs import codes_in, interrupted, resume
 from .resuming import ResumingProcess, SharedWorld, codes_of
 from .stores import Writing
 
 P = ParkReason
 ACT = calls(("act", {"n": 1}))
-
-
-def test_r3_043_an_order_that_was_sent_is_not_sent_again_by_a_resume(program: Program) -> None:
-    """U; step{A=POST order}; D(A); effect done; kill -9 before O(A). Resume."""
-    interrupted(program, "P4", PAY)
-    for _ in range(3):
-        ran = program(*resume(program), "--json")
-        assert (ran.code, codes_in(ran)) == (3, ["dangling_tool_state"])
-        (operation,) = ran.document["operations"]
-        assert (operation["verdict"], operation["effect"]) == ("indeterminate", "unknown")
-    assert program.effects == ["paid"]
-    assert program.requests == 1
-
-
-def test_r3_023_the_fifth_resume_says_what_the_first_said_and_writes_nothing(program: Program) -> None:
-    """U; step{A=write file}; D(A); X. Resume with no file evidence, five times, and a look in between."""
-    interrupted(program, "P3", WRITE)
-    first = program(*resume(program), "--json")
-    record = read_record(program.store)
-    (run_id,) = record.run_ids("s1")
-    for _ in range(4):
-        again = program(*resume(program), "--json")
-        assert {**again.document, "repaired": None} == {**first.document, "repaired": None}
-        assert program("plan", "s1", "--json").document["reasons"] == first.document["reasons"]
-    assert [one["call_id"] for one in first.document["operations"]] == ["call_1_1"]
-    assert codes_in(first) == ["dangling_tool_state"]
-    after = read_record(program.store)
-    assert after.run(run_id) == record.run(run_id)
-    assert len(after.of_session("s1", "tool.dispatched.v1")) == 1
-    assert len(program(*resume(program)).out.splitlines()) == len(program(*resume(program)).out.splitlines())
 
 
 def test_r3_165_a_store_that_cannot_be_read_proves_nothing() -> None:

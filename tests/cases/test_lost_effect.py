@@ -7,16 +7,14 @@ import pytest
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.plan_resume import PlanRequest
-from safepoint.domain.errors import StoreError, StoreFull, StoreUnavailable
+from safepoint.domain.errors import StoreError, StoreUnavailable
 from safepoint.domain.events.run import ContinuationStarted, RunEnded, RunStatus, Trigger
-from safepoint.domain.events.tool import Effect, ToolDispatched, ToolResponded
+from safepoint.domain.events.tool import ToolResponded
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.reasons import ParkReason
-from safepoint.domain.recovery.verdict import VerdictStatus
 
 from ..adapters.cli.program import PAY, READ, Program
-from ..application.counted_tools import Counted, raising
-from ..application.wiring import check_sound
+from ..application.counted_tools import Counted
 from ..crash.harness.record import read_record
 from .programs import codes_in, interrupted, resume
 from .resuming import ResumingProcess, SharedWorld, codes_of
@@ -115,34 +113,6 @@ def test_r3_129_a_claim_that_auto_resume_never_started_counts_too() -> None:
     third = ResumingProcess(world)
     assert third.parks([], [act.function], request=AUTO) == (P.AUTO_RESUME_SPENT,)
     assert third.continues([says("done")], [act.function]).outcome.status is RunStatus.COMPLETED
-
-
-@pytest.mark.parametrize("topic", [ToolDispatched.topic, ToolResponded.topic])
-def test_r3_171_a_full_store_is_told_from_a_tool_that_finds_no_space(topic: str) -> None:
-    """(a) no room before D(A); (c) no room for O(A)."""
-    world, act = SharedWorld(), Counted()
-    process = ResumingProcess(world)
-    process.events_store.fail_at(topic, Failure.FULL)
-    with pytest.raises(StoreFull) as full:
-        process.runs("go", [ACT], [act.function])
-    assert full.value.code == "store_full"
-    process.die()
-    run_id = process.head()
-    before_effect = topic == ToolDispatched.topic
-    assert act.calls == ([] if before_effect else [1])
-    (verdict,) = ResumingProcess(world).verdicts(run_id)
-    assert verdict.status is (VerdictStatus.DEFINITELY_NOT_DISPATCHED if before_effect else VerdictStatus.INDETERMINATE)
-
-
-def test_r3_171_no_space_for_the_tool_is_an_outcome_like_any_other() -> None:
-    """(b) the tool itself says "No space left on device"."""
-    process = ResumingProcess()
-    error = OSError(28, "No space left on device")
-    result = process.runs("go", [calls(("fail", {})), says("I see")], [raising(error)])
-    response = process.response(result.run_id, "fail")
-    assert (response.code, response.effect) == ("tool_raised", Effect.UNKNOWN)
-    assert result.outcome.status is RunStatus.COMPLETED
-    check_sound(process, result.run_id)
 
 
 def test_r3_156_a_damaged_session_keeps_no_other_run_from_its_end(program: Program) -> None:

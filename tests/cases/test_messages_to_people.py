@@ -12,22 +12,6 @@ from ..crash.harness.record import read_record
 from .programs import DONE, codes_in, interrupted, offered, resume
 
 
-def test_r3_041_two_finished_steps_before_the_next_request_are_gone_on_from_at_once(program: Program) -> None:
-    """U; step{A}; O(A); step{B}; O(B); X exactly before the next model request. Resume."""
-    program.script({"text": "One.", "calls": [WRITE]}, {"text": "Two.", "calls": [PAY]}, DONE)
-    program.killed_at("P7:2", *program.run("--session", "s1"))
-    assert program("plan", "s1", "--json").document["decision"] == "continue"
-    before = read_record(program.store)
-    ran = program(*resume(program), "--json")
-    assert (ran.code, ran.document["decision"], ran.document["text"]) == (0, "continued", "All done.")
-    after = read_record(program.store)
-    (new,) = set(after.run_ids("s1")) - set(before.run_ids("s1"))
-    assert new == ran.document["run_id"]
-    assert len(after.run(new)) > 1
-    assert (program.effects, program.requests) == (["paid"], 3)
-    assert "recovering" not in (ran.out + ran.err).lower()
-
-
 def test_r3_152_a_history_beyond_the_window_parks_with_both_numbers_and_a_way_out(program: Program) -> None:
     """The history is larger than the model's window: the store stays readable, and something can be done."""
     program.script({"text": "I look.", "calls": [READ, WRITE]}, DONE, window_tokens=1)
@@ -44,6 +28,9 @@ def test_r3_152_a_history_beyond_the_window_parks_with_both_numbers_and_a_way_ou
     assert "limit: 1" in shown
     assert program("show", "s1", "--full").code == 0
     assert program("verify").code == 0
+    exported = program.folder / "exported.jsonl"
+    assert program("export", "s1", "--out", exported).code == 0
+    assert len(exported.read_bytes().splitlines()) > len(read_record(program.store).streams)
 
 
 def test_r3_159_each_cause_has_its_own_code_and_going_on_never_reopens_the_old_run(program: Program) -> None:
@@ -101,33 +88,6 @@ def test_r3_167_nothing_to_resume_is_said_once_and_not_asked_for_again(program: 
     assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
 
 
-@pytest.mark.parametrize("drop_after", [1, 2], ids=["at once", "after one step"])
-def test_r3_168_the_command_that_is_printed_at_the_end_finds_its_run(program: Program, drop_after: int) -> None:
-    """Start a run, let it end early, take the command from the printed text, and use it as it is."""
-    program.script({"text": "I do it.", "calls": [PAY]}, DONE, drop_after=drop_after)
-    ran = program.process(*program.run())
-    assert ran.code == 1
-    (printed,) = [line for line in ran.err.splitlines() if "safepoint resume" in line]
-    command = shlex.split(printed.split("safepoint ", 1)[1])
-    program.script({"text": "I do it.", "calls": [PAY]}, DONE)
-    resumed = program.bare(*command)
-    assert (resumed.code, resumed.out) == (0, "All done.\n")
-    assert program.effects == ["paid"]
-
-
-def test_r3_170_a_crash_is_told_once_by_the_command_that_closes_it_and_blocks_nothing(program: Program) -> None:
-    """Crash; start; killed while the notice is shown; start again three times."""
-    interrupted(program, "P1", WRITE)
-    states = [one["state"] for one in program("list", "--json").document["sessions"]]
-    assert states == ["interrupted"]
-    program.killed_at("store.before_commit:2", *program.run("--session", "s1"))
-    for _ in range(3):
-        assert [one["state"] for one in program("list", "--json").document["sessions"]] == ["interrupted"]
-    notices = [program(*program.run("--session", "s1")).err.count("closed first") for _ in range(3)]
-    assert notices == [1, 0, 0]
-    assert [one["state"] for one in program("list", "--json").document["sessions"]] == ["completed"]
-
-
 SECRETS = (
     "sk-test-abcdefghijklmnopqrst",
     "AKIA0123456789ABCDEF",
@@ -156,6 +116,9 @@ def test_r3_144_credentials_in_an_output_stay_out_of_every_text_that_is_not_aske
         said.append(ran.out + ran.err)
     for secret in SECRETS:
         assert not any(secret in text for text in said)
+    redacted = program.process("export", "s1", "--redact").out
+    assert "redact" in redacted
+    assert not any(secret in redacted for secret in SECRETS)
     assert key in program("show", "s1", "--full", "--limit", "1000").out, "the ledger keeps what the tool returned"
 
 

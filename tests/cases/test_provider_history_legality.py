@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from safepoint.domain.replay.legality import check_provider_legality
 from ..adapters.cli.program import WRITE, Program
 from ..crash.harness.record import read_record
 from ..domain.replay.story import Story, call, say
-from .programs import DONE, codes_in, interrupted, resume
+from .programs import codes_in, interrupted, resume
 
 
 def shown_to_the_model(program: Program) -> tuple[list[str], list[str]]:
@@ -47,28 +46,6 @@ def test_r3_003_a_call_that_was_never_dispatched_stands_in_no_later_messages_way
     assert read_record(program.store).begins_with(before)
     assert [fact["text"] for fact in read_record(program.store).of_session("s1", "message.user.v1")] == ["Do it."] * 2
     assert not (program.workspace / "config.json").exists()
-
-
-@pytest.mark.parametrize(
-    "call_of_the_model",
-    [
-        {"tool": "no_such_tool", "args": {}},
-        {"tool": "write_file", "args": {"path": 3}},
-        {"tool": "write_file", "args_text": '{"path": "a", "content": "line1'},
-    ],
-    ids=["unknown tool", "bad arguments", "cut arguments"],
-)
-def test_r3_154_every_refusal_in_the_program_leaves_a_pair_and_an_end(
-    program: Program, call_of_the_model: dict[str, object]
-) -> None:
-    program.script({"text": "I try.", "calls": [call_of_the_model]}, DONE)
-    assert program(*program.run("--session", "s1")).code == 0
-    record = read_record(program.store)
-    (answer,) = record.of_session("s1", "tool.responded.v1")
-    assert (answer["operation_id"] is None, answer["effect"]) == (True, "none")
-    assert record.of_session("s1", "tool.dispatched.v1") == []
-    assert record.ends("s1") == [["completed"]]
-    assert shown_to_the_model(program) == (["call_1_1"], ["call_1_1"])
 
 
 TURNS = st.lists(
