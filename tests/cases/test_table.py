@@ -37,6 +37,12 @@ def test_every_report_is_driven_by_tests_that_exist_or_belongs_somewhere(generat
     assert [fault for one in generator.reports() for fault in one.faults] == []
 
 
+def test_only_what_has_not_been_begun_has_no_test(generator: ModuleType) -> None:
+    """Checkpoints, backup and restore: every other report can be driven, at least in part."""
+    without = [one for one in generator.reports() if not one.tests]
+    assert [one.id for one in without if one.kind != "git checkpoint" and one.id != "r3-085"] == []
+
+
 def test_few_reports_do_not_apply(generator: ModuleType) -> None:
     without = [one.id for one in generator.reports() if one.not_applicable]
     assert len(without) <= generator.NOT_APPLICABLE_MAX
