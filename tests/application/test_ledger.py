@@ -97,6 +97,19 @@ def test_a_command_whose_candidates_belong_elsewhere_is_a_producers_bug(world: W
     assert world.topics("run:r")[-1] == "model.step_completed.v1"
 
 
+def test_what_a_command_puts_into_the_inbox_belongs_to_its_own_session(world: World) -> None:
+    r = world.opened("r", "a")
+    world.ledger.execute(r.append(r.requested("a")))
+    world.ledger.execute(r.end())
+    decided, grant = r.decided("ask-a", grant_id="g1"), r.grant(r.requested("a"))
+    for command in (
+        r.late(decided, grant=grant, notice=r.notice(session_id="t")),
+        r.late(decided, grant=grant.model_copy(update={"session_id": "t"})),
+        r.late(decided.model_copy(update={"session_id": "t"}), grant=grant),
+    ):
+        assert refusal(world.ledger, command).code == "transition_shape_conflict"
+
+
 def test_a_candidate_that_cannot_be_stored_leaves_a_run_that_can_still_end(world: World) -> None:
     r = world.opened("r", "a")
     world.ledger.execute(r.prepare(r.dispatch("a")))

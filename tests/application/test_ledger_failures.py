@@ -6,9 +6,11 @@ import pytest
 
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.tables import Failure
+from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged, StoreFull, StoreUnavailable
 from safepoint.domain.events.event import RunEvent
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.events.session import RunAbandoned
 from safepoint.domain.events.tool import Effect
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.reasons import WriteRefusal
@@ -17,6 +19,7 @@ from safepoint.domain.recovery.resolver import resolve
 from safepoint.domain.recovery.scanner import Scanner
 from safepoint.domain.recovery.verdict import VerdictStatus
 
+from ..domain.facts import Facts
 from .ledger_world import World, refusal, together
 from .test_ledger import damaged
 
@@ -139,3 +142,44 @@ def test_a_refusal_that_could_not_be_looked_into_is_unavailable_for_its_caller_a
     callers = together(memory, r.commit(r.outcome("a")), other.append(other.cancelled()))
     assert isinstance(callers[0].error, StoreUnavailable)
     assert callers[1].receipt is not None
+
+
+def tamper(world: World, stream: str, version: int) -> None:
+    """Change a stored byte behind the ledger's back."""
+    assert isinstance(world.store, MemoryStore)
+    tables = world.store._tables
+    row = tables.streams[stream][version - 1]
+    record = tables.records[row]
+    tables.records[row] = record._replace(state=record.state.replace(b"2026", b"2027"))
+    for session in ("s", "t"):
+        world.ledger.forget(Facts(session=session).session_id)
+
+
+def test_a_damaged_head_run_keeps_nobody_from_settling_an_earlier_one(memory: World) -> None:
+    r = memory.opened("r", "a")
+    dispatch = r.dispatch("a")
+    memory.ledger.execute(r.prepare(dispatch))
+    memory.ledger.execute(r.end())
+    memory.opened("r2")
+    tamper(memory, "run:r2", 2)
+    bundle = r.recovery(dispatch, len(memory.stream("run:r")), outcome=r.outcome("a"))
+    assert memory.ledger.execute(bundle).first
+    assert memory.topics("session:s")[-1] == "session.effect_cleared.v1"
+
+
+def test_a_head_run_that_does_not_verify_can_be_given_up_and_a_new_turn_begun(memory: World) -> None:
+    r = memory.opened("r", "a")
+    memory.ledger.execute(r.prepare(r.dispatch("a")))
+    memory.ledger.execute(r.append(r.cancelled()))
+    tamper(memory, "run:r", 5)
+    turn = memory.facts("r2")
+    with pytest.raises(StoreDamaged):
+        memory.ledger.execute(turn.open_run())
+    wrong = r.fact(RunAbandoned, run_id="r", by="Ada", note="", last_good_sequence=6)
+    assert refusal(memory.ledger, AbandonRun(*r.guard, run_id=r.run_id, abandoned=wrong)).code == (
+        "transition_shape_conflict"
+    )
+    fact = r.fact(RunAbandoned, run_id="r", by="Ada", note="", last_good_sequence=5)
+    written = memory.ledger.execute(AbandonRun(*r.guard, run_id=r.run_id, abandoned=fact))
+    assert [one.event.topic for one in written.events] == ["session.run_abandoned.v1", "session.effect_watched.v1"]
+    assert memory.ledger.execute(Facts("r2", maker="'").open_run()).first
