@@ -12,11 +12,16 @@ from typing import Self, TypeVar
 
 from dependency_injector import containers, providers
 
+from ..application.adopt_store import AdoptStore
 from ..application.async_ledger import AsyncLedger
+from ..application.back_up_store import BackUpStore, RestoreStore
 from ..application.cancel_run import CancelRun
 from ..application.drive_run import DriveRun
+from ..application.export_session import ExportSession
+from ..application.import_session import ImportSession
 from ..application.inspect_runs import InspectRuns
 from ..application.inspect_sessions import InspectSessions
+from ..application.judge_history import HistoryReader
 from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
 from ..application.live_runs import LiveRuns
@@ -33,7 +38,7 @@ from ..application.run_turn import RunTurn
 from ..application.spines import Spines
 from ..application.start_turn import StartTurn
 from ..application.stopping import BOUND_SECONDS
-from ..application.verify_store import VerifyStore
+from ..application.verify_store import Verification, VerifyStore
 from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
 from ..ports.event_store import EventStore
@@ -42,13 +47,16 @@ from ..ports.handover import Handler
 from .failpoints.killing import failpoints_from
 from .failpoints.null import NoFailpoints
 from .failpoints.store_points import StorePoints
+from .interchange.formats import history_formats
 from .observation.guarded_sink import GuardedSink
 from .observation.logging_sink import LoggingSink
 from .process.background_work import SupervisedJobs
 from .process.handover import UnixSocketHandover
 from .process.heard_incarnations import HeardIncarnations
+from .process.held_locks import held_locks
 from .process.incarnations import FileLockIncarnations
 from .process.supervisor import ProcessSupervisor
+from .sqlite.backup import SqliteBackup
 from .sqlite.store import SqliteStore, open_reader, open_store
 from .system.clock import SystemClock
 from .system.ids import Uuid7Ids
@@ -94,6 +102,14 @@ def _store(settings: Settings, points: StorePoints, failpoints: Failpoints) -> S
 
 def _events(store: SqliteStore, points: StorePoints, failpoints: Failpoints) -> EventStore:
     return store.events if isinstance(failpoints, NoFailpoints) else points.watched(store.events)
+
+
+def _verify(file: Path) -> Verification:
+    store = open_reader(file)
+    try:
+        return VerifyStore(store.events, store, store.owners, store.projections)()
+    finally:
+        store.close()
 
 
 def _answer(cancel_run: Callable[[], CancelRun]) -> Handler:
@@ -178,7 +194,21 @@ class Composition(containers.DeclarativeContainer):
     )
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
     inspect_runs = providers.Factory(InspectRuns, events, store.provided.views, over)
+    read_history = providers.Singleton(HistoryReader, providers.Callable(history_formats))
+    export_session = providers.Factory(ExportSession, events)
+    import_session = providers.Factory(ImportSession, events, store.provided.events, ownership, read_history)
     verify_store = providers.Factory(VerifyStore, events, store, store.provided.owners, store.provided.projections)
+    projections = store.provided.projections
+    adopt_store = providers.Factory(AdoptStore, store, clock)
+    backup = providers.Singleton(SqliteBackup, settings.provided.store)
+    back_up_store = providers.Factory(BackUpStore, backup, providers.Object(_verify))
+    restore_store = providers.Factory(
+        RestoreStore,
+        backup,
+        providers.Object(_verify),
+        providers.Callable(held_locks, settings.provided.locks).provider,
+        clock,
+    )
 
 
 class Runtime:

@@ -110,7 +110,7 @@ class ExportSession:
                 for sealed in events_after(reader, head.stream, 0, FIRST_PREVIOUS_DIGEST):
                     events += 1
                     if isinstance(sealed.event, RunClaimed):
-                        claims.append(_claim(sealed.event))
+                        claims.append(claim_of(sealed.event))
                     yield _redacted(sealed) if redacted else ExportedEvent(sealed, sealed.state)
             yield ExportEnd(events, tuple(claims))
 
@@ -129,7 +129,8 @@ def _head(reader: EventReader, stream: str) -> StreamHead | None:
     return None if last is None else StreamHead(stream, last.version, digest_of(last.state))
 
 
-def _claim(event: RunClaimed) -> ExportedClaim:
+def claim_of(event: RunClaimed) -> ExportedClaim:
+    """The claim that an event is."""
     return ExportedClaim(event.claim_id, event.run_id, event.target.run_id, event.boundary_digest)
 
 

@@ -142,6 +142,8 @@ def _unsayable(findings: Iterable[Finding]) -> Iterator[Reason]:
 
 def _replay(facts: PlanFacts, history: History) -> JudgedReplay:
     """The history that the planner would freeze, or the first thing that stands against one."""
+    if history.unreadable:  # what was read is no history: nobody knows what stood between
+        return JudgedReplay(blocked=ParkReason.SOURCE_RUN_UNREADABLE)
     view = view_of(facts)
     for run_id, earlier in () if facts.earlier is None else facts.earlier.blocked:
         return JudgedReplay(blocked=earlier.blocked, blocking=earlier.blocking or (EventId(run_id),))
@@ -151,9 +153,9 @@ def _replay(facts: PlanFacts, history: History) -> JudgedReplay:
         if segment.blocked is not None:
             return JudgedReplay(blocked=segment.blocked, blocking=segment.blocking)
     made = view.replay()
-    if made is None or history.unreadable:
-        code = next((finding for finding in history.unreadable), None)
-        return JudgedReplay(blocked=ParkReason.SOURCE_RUN_UNREADABLE if code else ParkReason.RUNTIME_LEDGER_EMPTY)
+    if made is None:
+        code = ParkReason.RUNTIME_LINEAGE_MISSING if facts.lineage else ParkReason.RUNTIME_LEDGER_EMPTY
+        return JudgedReplay(blocked=code)
     return JudgedReplay(
         made.items,
         trimmed=trimmed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..domain.events.event import SessionEvent
-from ..domain.events.run import ExecutionProfile
+from ..domain.events.run import ExecutionProfile, RunOpened
 from ..domain.identifiers import ClaimId, InvocationId, RunId, TurnId, derive_id
 from ..domain.planning.facts import (
     Candidate,
@@ -108,14 +108,12 @@ def _earlier(
 ) -> tuple[tuple[SegmentReading, ...], ContextHistory | None]:
     """The turns before a lineage; what is missing of them stands in the lineage's place, first."""
     chain = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
-    if len(chain) != len(lineage) or not chain or chain[0].opening is None:
-        return lineage, None
+    if len(chain) != len(lineage) or not chain or not isinstance(chain[0].opening, RunOpened):
+        return lineage, None  # which the planner reports
     try:
         return lineage, read_earlier(known, chain)
     except LineageBroken as broken:
         return (Unreadable(ParkReason.RUNTIME_LINEAGE_MISSING, broken.run_id, broken.detail), *lineage), None
-    except AssertionError:
-        return lineage, None  # the root is no opening of a turn, which the planner reports
 
 
 def _unreadable(finding: Finding, candidate: Candidate | None) -> Unreadable:

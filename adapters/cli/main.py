@@ -12,10 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
+from .commands.adopt import adopt
+from .commands.backup import backup
 from .commands.cancel import cancel
 from .commands.demo import demo
+from .commands.export import export
+from .commands.import_ import import_
+from .commands.judge import judge
 from .commands.list import list_
 from .commands.plan import plan
+from .commands.rebuild import rebuild
+from .commands.restore import restore
 from .commands.resume import resume
 from .commands.run import run
 from .commands.show import show
@@ -35,6 +42,13 @@ COMMANDS: dict[str, Any] = {
     "resume": resume,
     "cancel": cancel,
     "verify": verify,
+    "rebuild": rebuild,
+    "adopt": adopt,
+    "backup": backup,
+    "restore": restore,
+    "judge": judge,
+    "export": export,
+    "import": import_,
     "demo": demo,
 }
 

@@ -29,7 +29,7 @@ class AnthropicMessages(TranscriptFormat):
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
         return any(
-            found.get("role") in {"user", "assistant"}
+            text_in(found, "role") in {"user", "assistant"}
             and "tool_calls" not in found
             and (_has_block(found, _BLOCKS) or (found.get("type") == "message" and _has_block(found, {"text"})))
             for found in first_objects(data)
@@ -78,4 +78,4 @@ def assistant_message(message: Members, place: Place, step: str, at: str | None,
 
 def _has_block(message: Members, types: Collection[str]) -> bool:
     content = message.get("content")
-    return isinstance(content, list) and any(members_of(block).get("type") in types for block in content)
+    return isinstance(content, list) and any(text_in(members_of(block), "type") in types for block in content)

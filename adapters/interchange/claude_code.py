@@ -32,7 +32,7 @@ class ClaudeCodeSession(TranscriptFormat):
 
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
-        return any(found.get("type") in _SPEAKERS and "message" in found for found in first_objects(data))
+        return any(text_in(found, "type") in _SPEAKERS and "message" in found for found in first_objects(data))
 
     def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:
         """See `TranscriptFormat`."""

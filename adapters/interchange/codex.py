@@ -26,7 +26,7 @@ class CodexRollout(TranscriptFormat):
 
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
-        return any("payload" in found and found.get("type") in _LINES for found in first_objects(data))
+        return any("payload" in found and text_in(found, "type") in _LINES for found in first_objects(data))
 
     def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:
         """See `TranscriptFormat`."""

@@ -68,12 +68,12 @@ def content_of(value: JsonValue | None, place: Place, reading: Reading) -> Conte
 def text_block(block: JsonValue) -> str | None:
     """The text of a block of text, None of any other."""
     members = members_of(block)
-    return text_in(members, "text") if members.get("type") in _TEXTS else None
+    return text_in(members, "text") if text_in(members, "type") in _TEXTS else None
 
 
 def is_file(block: JsonValue) -> bool:
     """Whether a block is something attached."""
-    return members_of(block).get("type") in _FILES
+    return text_in(members_of(block), "type") in _FILES
 
 
 def tell_unknown(block: JsonValue | Members, place: Place, reading: Reading) -> None:

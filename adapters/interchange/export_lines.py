@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from ...application.export_session import ExportBegin, ExportedEvent, ExportPart
+from pydantic import JsonValue
+
+from ...application.export_session import ExportBegin, ExportedEvent, ExportEnd, ExportPart
 from ...domain import canonical
 
 BEGIN = "safepoint.export.v1"
@@ -32,13 +34,16 @@ def lines_of_export(parts: Iterable[ExportPart]) -> Iterator[bytes]:
                 }
             )
         else:
-            claims = [claim._asdict() for claim in part.claims]
-            line = canonical.encode(
-                {"type": END, "events": part.events, "claims": claims, "digest": hashed.hexdigest()}
-            )
+            line = canonical.encode(end_of(part, hashed.hexdigest()))
         line += b"\n"
         hashed.update(line)
         yield line
+
+
+def end_of(part: ExportEnd, digest: str) -> dict[str, JsonValue]:
+    """The members of the last line; `digest` is over every byte before it."""
+    claims: list[JsonValue] = [dict(claim._asdict()) for claim in part.claims]
+    return {"type": END, "events": part.events, "claims": claims, "digest": digest}
 
 
 def _event(part: ExportedEvent) -> bytes:

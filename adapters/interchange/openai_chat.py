@@ -31,7 +31,8 @@ class OpenAiChat(TranscriptFormat):
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
         return any(
-            found.get("role") in _ROLES and found.get("type", "message") == "message" for found in first_objects(data)
+            text_in(found, "role") in _ROLES and found.get("type", "message") == "message"
+            for found in first_objects(data)
         )
 
     def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:

@@ -28,7 +28,7 @@ class OpenAiResponses(TranscriptFormat):
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
         return any(
-            found.get("type") in _ITEMS or found.get("object") == "response" or _is_typed_message(found)
+            text_in(found, "type") in _ITEMS or found.get("object") == "response" or _is_typed_message(found)
             for found in first_objects(data)
         )
 
@@ -62,4 +62,4 @@ class OpenAiResponses(TranscriptFormat):
 def _is_typed_message(item: Members) -> bool:
     content = item.get("content")
     blocks = content if isinstance(content, list) else []
-    return item.get("role") is not None and any(members_of(one).get("type") in _TEXTS for one in blocks)
+    return item.get("role") is not None and any(text_in(members_of(one), "type") in _TEXTS for one in blocks)

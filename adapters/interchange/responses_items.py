@@ -66,7 +66,7 @@ def parts_of_item(item: Members, place: Place, steps: Steps, at: str | None, rea
 
 def is_instruction(item: Members) -> bool:
     """Whether an item is a message of the system or the developer."""
-    return item.get("role") in _INSTRUCTIONS and item.get("type", "message") == "message"
+    return text_in(item, "role") in _INSTRUCTIONS and item.get("type", "message") == "message"
 
 
 def _message(item: Members, place: Place, steps: Steps, at: str | None, reading: Reading) -> Iterator[Part]:
@@ -116,7 +116,7 @@ def _executed_by_provider(item: Members, kind: str, place: Place, step: str, at:
     args = item.get("arguments", item.get("action", item.get("queries")))
     options: Json = {key: value for key, value in item.items() if key not in {"id", "name", "arguments", "output"}}
     yield CallMade(place, step, call_id, text_in(item, "name") or kind, args, isinstance(args, str), options, at)
-    if item.get("status") in {None, "completed", "failed"} or "output" in item:
+    if item.get("status") in (None, "completed", "failed") or "output" in item:
         failed = item.get("status") == "failed" or item.get("error") is not None
         yield ResultGiven(place, call_id, item.get("output") or item.get("error"), failed, at=at)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ...application.export_session import ExportEnd, claim_of
 from ...domain import canonical
 from ...domain.events.catalogue import MalformedEvent, UnknownEventType, event_from
 from ...domain.events.event import RunEvent
+from ...domain.events.run import RunClaimed
 from ...domain.identifiers import RunId, SessionId, run_stream, session_stream
 from ...domain.recovery.event_facts import event_facts
 from ...domain.recovery.facts import Called, Fact
 from ...domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of
 from ...ports.history_format import FindingCode, History, HistoryFormat, Place, ReadRun
 from .contents import Members, members_of, text_in
-from .export_lines import BEGIN, END
+from .export_lines import BEGIN, END, end_of
 from .lines import Reading, objects_of
 from .sniffing import first_objects
 from .transcript import session_named, session_named_by
@@ -129,13 +132,17 @@ class _Export:
         return SealedEvent(name, sequence, event, state, digest, stream.digest) if fits and original else None
 
     def _end(self, place: Place, line: Members) -> None:
+        """The last line is exactly what an export of the events before it ends with."""
         self._ended = place
-        before = self._data[: place.offset]
-        counted = sum(len(stream.sealed) for stream in self._streams.values())
-        if line.get("digest") != hashlib.sha256(before).hexdigest():
-            self._tell(FindingCode.DIGEST_MISMATCH, place, "the file was changed since it was written")
-        elif line.get("events") != counted and not any(stream.broken for stream in self._streams.values()):
-            self._tell(FindingCode.EVENTS_MISSING, place, f"{counted} events are here, not {line.get('events')}")
+        claims = [claim_of(one.event) for one in self._sealed_events() if isinstance(one.event, RunClaimed)]
+        hashed = hashlib.sha256(self._data[: place.offset]).hexdigest()
+        counted = sum(1 for _ in self._sealed_events())
+        if line != end_of(ExportEnd(counted, tuple(claims)), hashed):
+            self._tell(FindingCode.DIGEST_MISMATCH, place, f"it is no end of the {counted} events before it")
+
+    def _sealed_events(self) -> Iterator[SealedEvent]:
+        for stream in self._streams.values():
+            yield from stream.sealed
 
     def _check_ends(self) -> None:
         """Every stream must come as far as the header says, and the file to its end."""

@@ -31,9 +31,8 @@ def test_the_table_of_objects_is_the_one_of_the_program() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    assert re.findall(r"^\| `(\w+)", DOCUMENTED.split("\n## ", 1)[0], re.MULTILINE) == sorted(
-        COMMANDS, key=["run", "resume", "cancel", "plan", "list", "status", "show", "verify", "demo"].index
-    )
+    listed = re.findall(r"^\| `(\w+)", DOCUMENTED.split("\n## ", 1)[0], re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("state", SessionState)
