@@ -158,7 +158,8 @@ def _ref(reading: SegmentReading) -> PrefixRef | None:
 def root_of(lineage: Sequence[SegmentFacts]) -> RunOpened:
     """The event that opened a turn."""
     opening = lineage[0].opening
-    assert isinstance(opening, RunOpened)
+    if not isinstance(opening, RunOpened):
+        raise LineageBroken(lineage[0].ref.run_id, "does not begin a turn")
     return opening
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..domain.errors import StoreDamaged, StoreError
-from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunStatus, Trigger
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunOpened, RunStatus, Trigger
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId, run_stream, session_stream
 from ..domain.planning.facts import (
     Candidate,
@@ -291,8 +291,8 @@ def _status(source: SegmentReading) -> RunStatus | None:
 def _earlier(reader: EventReader, seen: _Gathered) -> ContextHistory | None:
     """The turns before the lineage; what cannot be read of them stands in the lineage's place, first."""
     chain = [segment for segment in seen.lineage if isinstance(segment, SegmentFacts)]
-    if len(chain) != len(seen.lineage) or not chain:
-        return None
+    if len(chain) != len(seen.lineage) or not chain or not isinstance(chain[0].opening, RunOpened):
+        return None  # a chain that breaks, or whose root is no opening event: the planner reports it
     try:
         return read_earlier(reader, chain)
     except LineageBroken as broken:
@@ -300,8 +300,6 @@ def _earlier(reader: EventReader, seen: _Gathered) -> ContextHistory | None:
     except DamagedEvent as error:
         run_id = RunId(error.stream.partition(":")[2])
         damage = Unreadable(ParkReason.RUNTIME_LEDGER_UNREADABLE, run_id, error.detail, error.sequence)
-    except (AssertionError, KeyError):
-        return None  # the root is no opening event, which the planner reports
     seen.lineage = (damage, *seen.lineage)
     return None
 

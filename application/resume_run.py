@@ -1,4 +1,4 @@
-"""Continues an interrupted run as a new one: plan, revalidate, claim, start, and only then the provider. SPEC section 14."""
+"""Continues an interrupted run as a new one: plan, revalidate, claim, start; only then the provider. SPEC 14."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from anyio import to_thread
 
 from ..domain.commands import ClaimContinuation, StartContinuation
-from ..domain.errors import StoreError, WriteRefused
+from ..domain.errors import StoreError, StoreUnavailable, WriteRefused
 from ..domain.events.model import HostMessage
 from ..domain.events.run import RunClaimed, StartKind
 from ..domain.events.session import RunAdmitted, RunKind
@@ -31,7 +31,7 @@ from .record_settled_jobs import RecordSettledJobs
 from .repair_session import Repaired, RepairSession, started_from
 from .run_agent import Screen
 from .spines import Spines
-from .start_proof import proof_of
+from .start_proof import StartAttempt
 from .start_turn import Begun
 
 
@@ -41,7 +41,8 @@ class Parked:
 
     Attributes:
         reasons: every failing gate, in their order.
-        changed: what differed between the plan and the world right before execution; then the reasons are of the second look.
+        changed: what differed between the plan and the world right before execution; the reasons are then of the second
+            look.
         repaired: what was closed before the plan was made.
     """
 
@@ -167,21 +168,32 @@ class ResumeRun:
         """Claim, then start. Only what this very attempt acquired goes on."""
         claim = self._claim(owned, plan)
         try:
-            acquired = await self._ledger.execute(claim)
+            acquired = await self._acquire(claim)
         except WriteRefused as refused:
             if refused.code is WriteRefusal.RUN_CLAIMED:
                 return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"detail": refused.detail})
             raise
-        if not acquired.first:
+        if not acquired:
             return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"claim": plan.claim_id})
         self._failpoints.hit(Failpoint.CLAIM_COMMITTED)
-        grants = self._ledger.ledger.session(owned.session_id).grants
-        receipt = await self._ledger.execute(self._start(owned, plan, claim.claimed))
+        attempt = StartAttempt(self._start(owned, plan, claim.claimed))
+        try:
+            receipt, proof = await attempt(self._ledger)
+        except StoreUnavailable:
+            receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
         self._failpoints.hit(Failpoint.START_COMMITTED)
-        proof = proof_of(receipt)
         if proof is None:
             return Reason(ParkReason.CONTINUATION_STARTED_INDETERMINATE, {"claim": plan.claim_id})
-        return Begun(_identity(owned, plan), owned, receipt, proof, plan.replay.items, grants)
+        granted = (await self._ledger.session(owned.session_id)).granted
+        return Begun(_identity(owned, plan), owned, receipt, proof, plan.replay.items, tuple(granted.values()))
+
+    async def _acquire(self, claim: ClaimContinuation) -> bool:
+        """Claim, once; when its commit is in doubt, this very attempt finds out: nobody else has its ids."""
+        try:
+            return (await self._ledger.execute(claim)).first
+        except StoreUnavailable:
+            await self._ledger.execute(claim)
+            return True
 
     def _claim(self, owned: Owned, plan: Continue) -> ClaimContinuation:
         source, target = plan.source, plan.target

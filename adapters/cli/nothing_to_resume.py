@@ -26,6 +26,7 @@ def say_nothing(out: Output, schema: str, sentence: str) -> int:
         "expected": explanation.expected,
         "detail": {"detail": sentence},
     }
-    members = {"decision": "parked", "reasons": [reason], "exit_code": int(ExitCode.PARKED)}
+    decision = "park" if schema == documents.PLAN else "parked"
+    members = {"decision": decision, "reasons": [reason], "exit_code": int(ExitCode.PARKED)}
     out.document(schema, documents.filled(schema, members))
     return ExitCode.PARKED

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...application.inspect_runs import OperationSeen
+from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Reason
 from ...domain.reasons import ParkReason
 from ...ports.supervised import Overness
@@ -119,7 +120,10 @@ def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
             found.append("tools")
         if reason.code is ParkReason.EXECUTION_PROFILE_MISMATCH:
             changed = reason.detail.get("changed")
-            found += [str(one) for one in changed] if isinstance(changed, list) else []
+            # Another permission policy is never accepted: a resume does not widen what a person allowed.
+            found += (
+                [str(one) for one in changed if one != Drift.PERMISSION_POLICY] if isinstance(changed, list) else []
+            )
     return tuple(dict.fromkeys(found))
 
 

@@ -33,12 +33,13 @@ class FaultyEvents(EventStore):
         """See `EventStore`."""
         with self._lock:
             self.commits.extend(commits)
-            for commit in commits:
-                for rule in [rule for rule in self._failing if rule[0] in {e.event.topic for e in commit.events}]:
-                    self._failing.remove(rule)
-                    if rule[1] is None:
-                        return [Fenced(one.guard.session_id, one.guard.epoch + 1) for one in commits]
-                    self._store.fail_next(rule[1])
+            topics = {sealed.event.topic for commit in commits for sealed in commit.events}
+            rule = next((rule for rule in self._failing if rule[0] in topics), None)
+            if rule is not None:
+                self._failing.remove(rule)
+                if rule[1] is None:
+                    return [Fenced(one.guard.session_id, one.guard.epoch + 1) for one in commits]
+                self._store.fail_next(rule[1])
             return self._store.events.append(commits)
 
     def snapshot(self) -> AbstractContextManager[EventReader]:
