@@ -41,7 +41,9 @@ class Explanation(NamedTuple):
 _PLAN_AGAIN: Final = "Plan again with `safepoint plan --session SESSION`, then resume; nothing was done."
 _SHOW: Final = "Look at the timeline with `safepoint show --session SESSION`."
 _NEW_TURN: Final = "Start a new turn with `safepoint run --session SESSION`; the old one stays as it is."
-_VERIFY: Final = "Find the damaged place with `safepoint verify`, keep the file, and restore the store from a backup."
+_VERIFY: Final = (
+    "Find the damaged place with `safepoint verify`, then put a backup in its place: `safepoint restore FILE`."
+)
 _REPORT: Final = (
     "Keep the store as it is, find the place with `safepoint verify`, and report it: a program wrote this wrongly."
 )
@@ -84,11 +86,12 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.LEDGER_BEHIND_ANCHOR: Explanation(
         "The store is shorter than it once was: its last events may be lost.",
-        "Bring back the newest copy of the store with its `-wal` file; what is missing cannot be taken as not done.",
+        "Bring back the newest copy of the store with its `-wal` file. If there is none, go on with what is there: "
+        "`safepoint adopt --note WHY`; what is missing then never counts as not done.",
     ),
     ParkReason.FOREIGN_RUN_NOT_ADOPTED: Explanation(
         "This store was copied, restored or imported, so what it does not hold may still have happened.",
-        "Work on the original store, or let a person confirm that this copy is the one to go on with.",
+        "Work on the original store, or say that this one is the one to go on with: `safepoint adopt --note WHY`.",
     ),
     ParkReason.RUNTIME_OFFSET_MISMATCH: Explanation(
         "The run does not end where the caller expected it to end.", _PLAN_AGAIN

@@ -24,6 +24,10 @@ PLAN: Final = "safepoint.cli.plan.v1"
 RESUME: Final = "safepoint.cli.resume.v1"
 CANCEL: Final = "safepoint.cli.cancel.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
+REBUILD: Final = "safepoint.cli.rebuild.v1"
+ADOPT: Final = "safepoint.cli.adopt.v1"
+BACKUP: Final = "safepoint.cli.backup.v1"
+RESTORE: Final = "safepoint.cli.restore.v1"
 ERROR: Final = "safepoint.cli.error.v1"
 
 _RUN_END: Final = ("status", "failure_class", "detail", "text", "resumable", "reasons", "commands", "exit_code")
@@ -49,6 +53,24 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
         *("projection_differences", "projections", "unread", "exit_code"),
     ),
+    REBUILD: ("store", "events", "rows", "unreadable", "exit_code"),
+    ADOPT: ("store", "was", "detail", "generation", "by", "note", "at", "exit_code"),
+    BACKUP: (
+        *(
+            "store",
+            "file",
+            "store_id",
+            "events",
+            "digest",
+            "size_bytes",
+            "sound",
+            "fault",
+            "damaged_streams",
+            "damages",
+        ),
+        "exit_code",
+    ),
+    RESTORE: ("store", "file", "store_id", "events", "digest", "previous", "commands", "exit_code"),
     ERROR: ("code", "message", "next_step", "exit_code"),
 }
 """Schema -> its members beside `schema`, in their order."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from ...application.adopt_store import AdoptionNotNeeded
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
 from ...application.start_turn import HistoryUnusable
@@ -26,6 +27,7 @@ from ...domain.reasons import ParkReason, WriteRefusal
 from ...domain.sealing import DamagedEvent
 from ...ports.incarnations import OwnershipUnavailable
 from ...ports.provider_failures import ProviderUnusable
+from ...ports.store_backup import CopyTargetTaken, StoreInUse
 from .exit_codes import ExitCode
 from .usage import UsageError
 
@@ -61,6 +63,13 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.CORRUPTION, "history_unusable", str(error), _LEAVE_OUT)
         case OwnershipUnavailable():
             return Failure(ExitCode.BUSY, "ownership_unavailable", str(error), "Use a store on a local file system.")
+        case StoreInUse():
+            return Failure(ExitCode.BUSY, "store_in_use", f"{error}; nothing was changed.", _WAIT_FOR_USERS)
+        case CopyTargetTaken():
+            return Failure(ExitCode.USAGE, "file_exists", f"{error}; it was left as it is.", "Name another file.")
+        case AdoptionNotNeeded():
+            message = f"Nothing needs to be adopted: {error}."
+            return Failure(ExitCode.USAGE, "adoption_not_needed", message, "Go on with `safepoint list`.")
         case WriteRefused():
             busy = error.code in {WriteRefusal.OWNER_FENCED, WriteRefusal.SESSION_BUSY}
             return _explained(ExitCode.BUSY if busy else ExitCode.RUN_FAILED, error.code, error.detail)
@@ -73,6 +82,7 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.RUN_FAILED, "internal_error", f"{type(error).__name__}: {error}", hint)
 
 
+_WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names owners), then try again."
 _LEAVE_OUT: Final = "Start the turn in another session; the damaged runs stay as they are."
 
 

@@ -14,9 +14,10 @@ import typer
 
 from . import places
 from .output import Output
+from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..composition import Runtime
+    from ..composition import Composition, Runtime
     from .failures import Failure
 
 BROKEN_PIPE: Final = 141
@@ -76,6 +77,25 @@ def writing(store: Path) -> Runtime:
 
     places.prepare_folder(store)
     return Runtime(Settings(store))
+
+
+def unopened(store: Path) -> Composition:
+    """The parts for a store that is not opened: it may be missing or damaged."""
+    from ..composition import Composition, Settings
+
+    parts = Composition(settings=Settings(store))
+    parts.check_dependencies()
+    return parts
+
+
+def require_store(store: Path) -> None:
+    """Make sure that there is a store; a command that works on one does not make it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not places.is_there(store):
+        raise UsageError(no_store(store), "Check --store.", code="store_missing")
 
 
 def no_store(store: Path) -> str:

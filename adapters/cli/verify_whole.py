@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 from ...application.verify_store import Verification
@@ -13,15 +11,16 @@ from . import documents
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
+from .progress import telling
 from .runtimes import reading
-
-TOLD_EVERY_SECONDS = 1.0
 
 
 def verify_whole(out: Output, store: Path) -> int:
     """Verify it; returns the exit status."""
     with reading(store) as runtime:
-        found: Verification = runtime.parts.verify_store()(_Progress(out))
+        found: Verification = runtime.parts.verify_store()(
+            telling(out, lambda streams, events: f"{events} events in {streams} streams …")
+        )
     code = ExitCode.DONE if found.sound else ExitCode.CORRUPTION
     if found.sound and found.condition.trust is Trust.COPIED:
         code = ExitCode.PARKED
@@ -40,7 +39,7 @@ def verify_whole(out: Output, store: Path) -> int:
         "streams": found.streams,
         "events": found.events,
         "damaged_streams": found.damaged_streams,
-        "damages": [_damage(damage) for damage in found.damages],
+        "damages": [damage_document(damage) for damage in found.damages],
         "owners": [{"session_id": one.session_id, "fault": one.fault.value} for one in found.owners],
         "projection_differences": found.projection_differences,
         "projections": [{"table": one.table, "key": list(one.key), "kind": one.kind} for one in found.projections],
@@ -56,9 +55,7 @@ def _say(out: Output, store: Path, found: Verification) -> None:
     if found.condition.trust is not Trust.OK:
         out.say(f"It cannot vouch for what it does not hold: {one_line(found.condition.detail, 400)}")
     for damage in found.damages:
-        where = "" if damage.sequence is None else f", event {damage.sequence}"
-        kind = "" if damage.topic is None else f" ({one_line(damage.topic)})"
-        out.say(f"Damaged: {one_line(damage.stream)}{where}{kind} [{damage.code}]: {one_line(damage.detail, 400)}")
+        out.say(damage_line(damage))
     for owner in found.owners:
         out.say(f"Owner of session {one_line(owner.session_id)}: {owner.fault.replace('_', ' ')}.")
     for view in found.projections[:20]:
@@ -69,7 +66,15 @@ def _say(out: Output, store: Path, found: Verification) -> None:
         out.say("Sound: every chain verifies, and the views are what the events make.")
 
 
-def _damage(damage: StreamDamage) -> documents.Json:
+def damage_line(damage: StreamDamage) -> str:
+    """Damage as people read it."""
+    where = "" if damage.sequence is None else f", event {damage.sequence}"
+    kind = "" if damage.topic is None else f" ({one_line(damage.topic)})"
+    return f"Damaged: {one_line(damage.stream)}{where}{kind} [{damage.code}]: {one_line(damage.detail, 400)}"
+
+
+def damage_document(damage: StreamDamage) -> documents.Json:
+    """Damage as programs read it."""
     kind, _, stream_id = damage.stream.partition(":")
     return {
         "stream": damage.stream,
@@ -80,17 +85,3 @@ def _damage(damage: StreamDamage) -> documents.Json:
         "code": str(damage.code),
         "detail": damage.detail,
     }
-
-
-class _Progress:
-    """Says how far it is, now and then, on a terminal."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._next_at = time.monotonic() + TOLD_EVERY_SECONDS
-        self._terminal = sys.stderr.isatty()
-
-    def __call__(self, streams: int, events: int) -> None:
-        if self._terminal and time.monotonic() >= self._next_at:
-            self._next_at = time.monotonic() + TOLD_EVERY_SECONDS
-            self._out.tell(f"{events} events in {streams} streams …")

@@ -26,8 +26,11 @@ GROUPS: dict[str, type[StrEnum]] = {
 KINDS: tuple[type[StrEnum], ...] = get_args(reasons.Code)
 ALL_CODES = [code for kind in KINDS for code in kind]
 EXPECTED_STATES = {"resume_feature_disabled", "resume_candidate_missing", "session_busy"}
-# The commands that this version has; a later one that adds `settle` or `adopt` names them in the table and here.
-COMMANDS = {"run", "list", "status", "show", "plan", "resume", "cancel", "verify", "demo"}
+# The commands that this version has; a later one that adds `settle` names it in the table and here.
+COMMANDS = {
+    *("run", "list", "status", "show", "plan", "resume", "cancel", "verify", "demo"),
+    *("rebuild", "adopt", "backup", "restore"),
+}
 
 
 def codes_of(group: str) -> list[str]:
@@ -88,7 +91,7 @@ def test_next_steps_name_only_commands_that_exist() -> None:
     steps = " ".join(explanation.next_step for explanation in EXPLANATIONS.values())
     named = set(re.findall(r"`safepoint ([a-z]+)", steps))
     assert named <= COMMANDS
-    assert {"show", "plan", "resume", "run", "verify"} <= named
+    assert {"show", "plan", "resume", "run", "verify", "adopt", "restore"} <= named
 
 
 def test_one_code_text_in_two_kinds_has_one_explanation() -> None:

@@ -1,0 +1,316 @@
+"""Rebuilding, adopting, backing up and restoring a store. SPEC section 6 and issue 3."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from safepoint.adapters.process.file_lock import take
+from safepoint.adapters.sqlite.store import open_reader, open_store
+from safepoint.ports.contract_kit.recorded_runs import RecordedSession
+
+from .program import Program, Ran
+
+
+@pytest.fixture
+def worked(program: Program) -> Program:
+    """A program whose store holds one finished session."""
+    program.script()
+    assert program(*program.run()).code == 0
+    return program
+
+
+@pytest.fixture
+def backup(worked: Program) -> Path:
+    file = worked.folder / "backup.sqlite"
+    assert worked("backup", file).code == 0
+    return file
+
+
+def refused(ran: Ran, exit_code: int, code: str) -> None:
+    assert (ran.code, ran.document["code"]) == (exit_code, code), ran
+    assert ran.document["next_step"]
+
+
+def names(program: Program) -> set[str]:
+    return {path.name for path in program.store.parent.iterdir() if path.is_file()}
+
+
+def sessions(program: Program, store: Path | None = None) -> list[str]:
+    """Who is listed, by the program itself."""
+    ran = program("list", "--json") if store is None else program.bare("list", "--json", "--store", store)
+    assert ran.code == 0, ran
+    return [one["session_id"] for one in ran.document["sessions"]]
+
+
+# Rebuilding.
+
+
+def test_a_rebuild_mends_what_verify_finds_wrong_in_the_views(worked: Program) -> None:
+    with sqlite3.connect(worked.store) as raw:
+        raw.execute("UPDATE runs SET status = 'failed'")
+    raw.close()
+    assert worked("verify").code == 4
+    ran = worked("rebuild", "--json")
+    assert (ran.code, ran.document["unreadable"]) == (0, 0)
+    assert ran.document["events"] > 0
+    assert worked("verify").code == 0
+    assert "were made again" in worked("rebuild").out
+
+
+def test_a_process_that_reads_sees_whole_views_while_they_are_rebuilt(worked: Program) -> None:
+    reader = open_reader(worked.store)
+    expected = reader.views.sessions()
+    started = worked.start("rebuild")
+    seen = []
+    while started.poll() is None:
+        seen.append(reader.views.sessions())
+        time.sleep(0.001)
+    reader.close()
+    started.communicate()
+    assert started.returncode == 0
+    assert seen
+    assert all(one == expected for one in seen)
+
+
+def test_a_rebuild_says_that_events_cannot_be_read(worked: Program) -> None:
+    with sqlite3.connect(worked.store, isolation_level=None) as raw:
+        rule = raw.execute("SELECT sql FROM sqlite_master WHERE name = 'stored_events_update'").fetchone()[0]
+        raw.execute("DROP TRIGGER stored_events_update")
+        raw.execute("UPDATE stored_events SET state = x'00' WHERE rowid = 3")
+        raw.execute(rule)
+    raw.close()
+    ran = worked("rebuild", "--json")
+    assert (ran.code, ran.document["unreadable"]) == (4, 1)
+    assert "safepoint verify" in worked("rebuild").out
+
+
+@pytest.mark.parametrize("command", [("rebuild",), ("adopt", "--note", "x"), ("backup", "copy.sqlite")])
+def test_a_command_about_a_store_does_not_make_one(program: Program, command: tuple[str, ...]) -> None:
+    refused(program(*command, "--json"), 2, "store_missing")
+    assert names(program) == set()
+
+
+# Adopting.
+
+
+def test_a_store_that_vouches_for_its_facts_is_not_adopted(worked: Program) -> None:
+    before = worked.bytes_of_store()
+    refused(worked("adopt", "--note", "because", "--json"), 2, "adoption_not_needed")
+    assert worked.bytes_of_store() == before
+
+
+@pytest.mark.parametrize("lost", ["anchor", "place"])
+def test_an_adopted_store_is_worked_in_again_and_says_who_adopted_it(worked: Program, lost: str) -> None:
+    if lost == "anchor":
+        Path(f"{worked.store}.anchor").unlink()
+    else:
+        content = worked.store.read_bytes()
+        worked.store.rename(worked.folder / "original")
+        worked.store.write_bytes(content)
+    assert worked(*worked.run()).code in {3, 4}
+    ran = worked("adopt", "--by", "Somebody", "--note", "the other is gone", "--json")
+    assert ran.code == 0
+    assert {name: ran.document[name] for name in ("by", "note", "generation", "was")} == {
+        "by": "Somebody",
+        "note": "the other is gone",
+        "generation": 2,
+        "was": "anchor_missing" if lost == "anchor" else "copied",
+    }
+    with sqlite3.connect(worked.store) as raw:
+        assert raw.execute("SELECT generation, adopted_by, note FROM adoptions").fetchall() == [
+            (2, "Somebody", "the other is gone")
+        ]
+    raw.close()
+    assert worked("verify").code == 0
+    assert worked(*worked.run()).code == 0
+
+
+def test_an_adoption_says_what_it_means(worked: Program) -> None:
+    Path(f"{worked.store}.anchor").unlink()
+    said = worked("adopt", "--note", "so be it").out
+    assert "absent from it proves nothing" in said
+    assert "foreign for good" in said
+
+
+@pytest.mark.parametrize("note", ["", "  ", "two\nlines", "x" * 1001])
+def test_an_adoption_needs_a_reason(worked: Program, note: str) -> None:
+    Path(f"{worked.store}.anchor").unlink()
+    before = worked.bytes_of_store()
+    assert worked("adopt", "--note", note, "--json").code == 2
+    assert worked.bytes_of_store() == before
+
+
+# Backing up.
+
+
+def test_a_backup_is_one_private_file_that_verifies_and_is_foreign(worked: Program) -> None:
+    file = worked.folder / "backup.sqlite"
+    before = worked.bytes_of_store()
+    ran = worked("backup", file, "--json")
+    assert (ran.code, ran.document["sound"], ran.document["fault"]) == (0, True, None)
+    assert worked.bytes_of_store() == before
+    assert [path.name for path in worked.folder.glob("backup*")] == ["backup.sqlite"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert sessions(worked, file) == sessions(worked)
+    assert worked.bare("verify", "--store", file, "--json").document["condition"]["trust"] == "copied"
+    assert [path.name for path in worked.folder.glob("backup*")] == ["backup.sqlite"]
+    assert "absent from it proves nothing" in worked("backup", worked.folder / "other.sqlite").out
+
+
+def test_a_backup_never_takes_the_place_of_a_file(worked: Program, backup: Path) -> None:
+    before = backup.read_bytes()
+    refused(worked("backup", backup, "--json"), 2, "file_exists")
+    assert backup.read_bytes() == before
+
+
+def test_a_backup_of_a_store_that_is_written_holds_its_wal(worked: Program) -> None:
+    writer = open_store(worked.store)
+    one = RecordedSession("late")
+    one.own(writer.owners)
+    one.keep(writer.events, *one.opened())
+    file = worked.folder / "backup.sqlite"
+    assert worked("backup", file).code == 0
+    writer.close()
+    assert "session-late" in sessions(worked, file)
+
+
+def test_a_backup_of_a_damaged_store_is_kept_and_says_so(worked: Program) -> None:
+    with sqlite3.connect(worked.store, isolation_level=None) as raw:
+        rule = raw.execute("SELECT sql FROM sqlite_master WHERE name = 'stored_events_update'").fetchone()[0]
+        raw.execute("DROP TRIGGER stored_events_update")
+        raw.execute("UPDATE stored_events SET state = x'00' WHERE rowid = 3")
+        raw.execute(rule)
+    raw.close()
+    file = worked.folder / "backup.sqlite"
+    ran = worked("backup", file, "--json")
+    assert (ran.code, ran.document["sound"], ran.document["damaged_streams"]) == (4, False, 1)
+    assert file.exists()
+    content = file.read_bytes()
+    before = worked.bytes_of_store()
+    refused(worked("restore", file, "--json"), 4, "store_damaged")
+    assert (worked.bytes_of_store(), file.read_bytes()) == (before, content)
+
+
+# Restoring.
+
+
+def test_r3_085_a_restored_store_has_no_old_frames_and_the_backups_events(worked: Program, backup: Path) -> None:
+    """What the WAL of the store that was there holds is kept beside it, and never read into the restored one."""
+    wanted = sessions(worked)
+    worked.killed_at("P4", *worked.run())
+    assert Path(f"{worked.store}-wal").stat().st_size
+    later = sessions(worked)
+    assert len(later) == len(wanted) + 1
+    ran = worked("restore", backup, "--json")
+    assert ran.code == 0, ran
+    assert not Path(f"{worked.store}-wal").exists()
+    assert not Path(f"{worked.store}-shm").exists()
+    assert sessions(worked) == wanted
+    with sqlite3.connect(worked.store) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert raw.execute("SELECT MAX(rowid) FROM stored_events").fetchone() == (ran.document["events"],)
+    raw.close()
+    assert sessions(worked, Path(ran.document["previous"])) == later
+
+
+def test_a_restored_store_is_foreign_until_it_is_adopted(worked: Program, backup: Path) -> None:
+    restored = worked("restore", backup, "--json").document
+    refused(worked(*worked.run("--json")), 3, "foreign_run_not_adopted")
+    assert [way["command"].split()[1] for way in restored["commands"]] == ["adopt"]
+    assert worked("adopt", "--note", "yes").code == 0
+    assert worked(*worked.run()).code == 0
+    assert worked("verify").code == 0
+
+
+def test_the_store_that_was_there_can_be_used_under_its_new_name(worked: Program, backup: Path) -> None:
+    previous = worked("restore", backup, "--json").document["previous"]
+    assert worked.bare("verify", "--store", previous).code == 0
+    said = worked("restore", backup).out
+    assert f"{worked.store}.before-" in said
+    assert Path(previous).exists()
+
+
+def test_a_store_that_is_gone_is_restored(worked: Program, backup: Path) -> None:
+    wanted = sessions(worked)
+    worked.store.unlink()
+    assert worked("list").code == 4
+    assert worked("restore", backup, "--json").document["previous"] is None
+    assert sessions(worked) == wanted
+
+
+def test_a_store_is_restored_where_none_was(worked: Program, backup: Path) -> None:
+    store = worked.folder / "elsewhere.sqlite"
+    assert worked.bare("restore", backup, "--store", store).code == 0
+    assert sessions(worked, store) == sessions(worked)
+    assert worked.bare("adopt", "--note", "moved", "--store", store).code == 0
+    assert worked.bare("verify", "--store", store).code == 0
+
+
+@pytest.fixture(params=["writer", "reader", "owner"])
+def user(request: pytest.FixtureRequest, worked: Program) -> Iterator[str]:
+    """Somebody who uses the store."""
+    if request.param == "owner":
+        locks = Path(f"{worked.store}.locks")
+        locks.mkdir(exist_ok=True)
+        held = take(str(locks / "somebody.lock"), 1)
+        assert held is not None
+        yield "owner"
+        os.close(held)
+        return
+    program = "import sys, sqlite3; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+    reads = "c.execute('SELECT COUNT(*) FROM stored_events').fetchone();"
+    writes = "c.execute('BEGIN IMMEDIATE');" if request.param == "writer" else ""
+    command = [sys.executable, "-c", f"{program}{reads}{writes}print('open', flush=True); sys.stdin.read()"]
+    with subprocess.Popen(
+        [*command, str(worked.store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "open\n"
+        yield str(request.param)
+        process.stdin.close()
+
+
+def test_r3_085_a_store_in_use_is_not_restored(worked: Program, backup: Path, user: str) -> None:
+    before, there = worked.bytes_of_store(), {name for name in names(worked) if not name.endswith(("-shm", "-wal"))}
+    refused(worked("restore", backup, "--json"), 5, "store_in_use")
+    assert worked.bytes_of_store() == before
+    assert {name for name in names(worked) if not name.endswith(("-shm", "-wal"))} == there
+
+
+def test_a_store_is_not_restored_while_a_run_goes_on(worked: Program, backup: Path) -> None:
+    started = worked.start(*worked.run(), SAFEPOINT_TEST_HOOKS="1", SAFEPOINT_FAILPOINT_STOP="P3")
+    try:
+        deadline = time.monotonic() + 30
+        while "State:\tT" not in Path(f"/proc/{started.pid}/status").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        refused(worked("restore", backup, "--json"), 5, "store_in_use")
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.communicate()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all" * 100], ids=["empty", "text"])
+def test_what_is_no_store_is_not_restored(worked: Program, content: bytes) -> None:
+    file = worked.folder / "no-store"
+    file.write_bytes(content)
+    before, there = worked.bytes_of_store(), names(worked)
+    ran = worked("restore", file, "--json")
+    assert (ran.code, ran.document["code"]) == (2, "store_unusable")
+    assert (worked.bytes_of_store(), names(worked), file.read_bytes()) == (before, there, content)
+
+
+def test_a_store_is_not_restored_from_itself(worked: Program) -> None:
+    before, there = worked.bytes_of_store(), names(worked)
+    assert worked("restore", worked.store).code == 2
+    assert (worked.bytes_of_store(), names(worked)) == (before, there)
