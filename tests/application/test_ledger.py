@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged
 from safepoint.domain.events.run import Context, RunStatus
@@ -95,6 +96,34 @@ def test_a_command_whose_candidates_belong_elsewhere_is_a_producers_bug(world: W
     ):
         assert refusal(world.ledger, command).code == "transition_shape_conflict"
     assert world.topics("run:r")[-1] == "model.step_completed.v1"
+
+
+def test_what_would_make_the_ledger_unsound_is_refused_whatever_the_decision_says(world: World) -> None:
+    r = world.opened("r", "a")
+    assert refusal(world.ledger, r.refuse(r.refusal("a", tool_name="rm"))).code == "transition_shape_conflict"
+    assert not world.ledger.run(RunId("r")).tools.issues
+    assert world.ledger.execute(r.refuse(r.refusal("a"))).first
+
+
+@pytest.mark.parametrize("lost", ["nothing", "its claim", "its end", "all of it"])
+def test_a_claim_looks_at_what_stands_at_the_boundary_of_every_ancestor(memory: World, lost: str) -> None:
+    r, second, third = memory.opened(), Facts("r2"), Facts("r3")
+    memory.ledger.execute(r.end())
+    first_boundary = prefix(r, [one.event for one in memory.stream("run:r")])
+    claim = r.claim(second, [first_boundary])
+    memory.ledger.execute(claim)
+    memory.own(second)
+    memory.ledger.execute(second.start(claim.claimed))
+    memory.ledger.execute(second.end())
+    boundary = prefix(second, [one.event for one in memory.stream("run:r2")])
+    assert isinstance(memory.store, MemoryStore)
+    rows = memory.store._tables.streams["run:r"]
+    del rows[{"nothing": 9, "its claim": 3, "its end": 2, "all of it": 0}[lost] :]
+    command = second.claim(third, [first_boundary, boundary])
+    if lost == "nothing":
+        assert memory.ledger.execute(command).first
+    else:
+        assert refusal(memory.ledger, command).code == "transition_shape_conflict"
 
 
 def test_what_a_command_puts_into_the_inbox_belongs_to_its_own_session(world: World) -> None:
