@@ -136,11 +136,23 @@ def claim_of(event: RunClaimed) -> ExportedClaim:
 
 def _redacted(sealed: SealedEvent) -> ExportedEvent:
     event = sealed.event
-    fields: Json = redact(canonical.decode_canonical(sealed.state), keep=_is_identity)
+    decoded = canonical.decode_canonical(sealed.state)
+    fields: dict[str, Json] = decoded if isinstance(decoded, dict) else {}
     hashed = None
     if isinstance(event, ToolCalled) and event.args_text is None:
         hashed = canonical.args_hash(event.tool_name, event.args)
-    return ExportedEvent(sealed, canonical.encode(fields), hashed)
+    shown = {key: _shown(key, value) for key, value in fields.items()}
+    return ExportedEvent(sealed, canonical.encode(shown), hashed)
+
+
+def _shown(key: str, value: Json) -> Json:
+    """A field of an event; in what a person or tool brought, no name keeps a value from being looked at."""
+    if key in _STRUCTURE:
+        return redact(value, keep=_is_identity)
+    return value if _is_identity(key) else redact(value)
+
+
+_STRUCTURE = frozenset({"contract", "profile", "segments", "source", "target", "context"})
 
 
 def _is_identity(key: str) -> bool:

@@ -114,6 +114,9 @@ def _earlier(
         return lineage, read_earlier(known, chain)
     except LineageBroken as broken:
         return (Unreadable(ParkReason.RUNTIME_LINEAGE_MISSING, broken.run_id, broken.detail), *lineage), None
+    except ValueError:
+        detail = "an earlier run has a call under an id that no event can have"
+        return (Unreadable(ParkReason.SOURCE_RUN_UNREADABLE, chain[0].ref.run_id, detail), *lineage), None
 
 
 def _unreadable(finding: Finding, candidate: Candidate | None) -> Unreadable:

@@ -20,6 +20,7 @@ from .output import Output
 from .runtimes import writing
 from .ways_on import WayOn, as_documents
 
+_ANOTHER_SESSION = frozenset({ImportRefusal.DIFFERS, ImportRefusal.ID_TAKEN})
 _CORRUPT = frozenset({ImportRefusal.UNREADABLE, ImportRefusal.CORRUPT})
 
 
@@ -60,6 +61,8 @@ def _refused(out: Output, file: str, refusal: ImportRefused) -> int:
     judgement = refusal.judgement
     way = WayOn(shlex.join(("safepoint", "judge", file, "--format", judgement.history.format)), "see all of it")
     out.tell(f"safepoint: Nothing was imported: {one_line(refusal.detail, 600)} [{refusal.code}]")
+    if refusal.code in _ANOTHER_SESSION and judgement.history.session is None:
+        out.tell("  It can become another session: name one with --session.")
     out.tell(f"  {way.command}")
     say_findings(out, judgement)
     say_issues(out, judgement)

@@ -45,10 +45,13 @@ def _say(out: Output, file: str, judgement: Judgement) -> None:
         f"{counted['calls']} calls, {counted['responses']} responses."
     )
     say_findings(out, judgement)
-    for said in documents.of_judgement(judgement, full=False)["operations"][:_SHOWN_MAX]:
+    operations = documents.of_judgement(judgement, full=False)["operations"]
+    for said in operations[:_SHOWN_MAX]:
         where = "" if said["line"] is None else f", line {said['line']}"
         name = f"{one_line(said['tool'], 60)} (call {one_line(said['call_id'], 60)}{where})"
         out.say(f"  {name}: {said['verdict']}, {said['reason']}: {said['sentence']}")
+    if len(operations) > _SHOWN_MAX:
+        out.say(f"  … and {len(operations) - _SHOWN_MAX} more calls; --json lists all")
     say_issues(out, judgement)
     _say_replay(out, judgement)
     for reason in {reason.code: reason for reason in judgement.reasons}.values():

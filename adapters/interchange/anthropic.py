@@ -12,6 +12,7 @@ from .document_places import Document
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import Part, Setting, StepEnded
+from .record_links import Records
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
 from .values import time_of
@@ -50,9 +51,14 @@ class AnthropicMessages(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
+        records = Records()
         for number, (place, message) in enumerate(items):
             here = place._replace(source_id=text_in(message, "id"))
             at = time_of(message.get("timestamp"))
+            wrong = records.take(here, message, reading)
+            if wrong is None:
+                continue
+            yield from wrong
             match message.get("role"):
                 case "user":
                     yield from user_blocks(message.get("content"), here, at, reading)

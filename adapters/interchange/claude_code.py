@@ -14,8 +14,8 @@ from .anthropic_blocks import user_blocks
 from .contents import Members, members_of, text_in
 from .document_places import Document
 from .lines import Reading
-from .parts import Part, Setting, TwiceOtherwise
-from .record_links import RecordLinks
+from .parts import Part, Setting
+from .record_links import ParentLinks, Records
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
 from .values import time_of
@@ -44,7 +44,7 @@ class ClaudeCodeSession(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        links = RecordLinks()
+        records, links = Records(), ParentLinks()
         for place, line in items:
             kind, record_id = text_in(line, "type"), text_in(line, "uuid")
             here = place._replace(source_id=record_id)
@@ -56,16 +56,10 @@ class ClaudeCodeSession(TranscriptFormat):
             links.see(record_id, text_in(line, "parentUuid"))
             if _is_told_aside(kind, line, here, reading):
                 continue
-            if record_id is not None:
-                repeated = links.repeated(record_id, line)
-                if repeated:
-                    reading.tell(FindingCode.REPEATED_RECORD, here, f"record {record_id}")
-                    continue
-                if repeated is not None:
-                    yield TwiceOtherwise(here, record_id)
-                links.keep(record_id, here, line)
-            yield from _message(kind, line, here, reading)
-        for place in links.outside_the_chain():
+            if (wrong := records.take(here, line, reading)) is not None:
+                yield from wrong
+                yield from _message(kind, line, here, reading)
+        for place in links.outside_the_chain(records.places()):
             reading.tell_once(FindingCode.OUTSIDE_PARENT_CHAIN, place, "kept, in the order of the file")
 
 

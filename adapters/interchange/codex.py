@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...ports.history_format import FindingCode, Place
-from .contents import Members, content_of, members_of, text_in
+from .contents import Members, content_of, text_in
 from .document_places import Document
 from .lines import Reading
 from .parts import Part, Setting, Stopped, TurnEnded
+from .record_links import Records
 from .responses_items import Steps, is_instruction, parts_of_item
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
 from .values import time_of
 
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_OLDER_META = frozenset({"id", "timestamp", "instructions"})
 _ENDS = frozenset({"task_complete", "turn_complete"})
 
 
@@ -26,7 +28,12 @@ class CodexRollout(TranscriptFormat):
 
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
-        return any("payload" in found and text_in(found, "type") in _LINES for found in first_objects(data))
+        return any(
+            ("payload" in found and text_in(found, "type") in _LINES)
+            or "record_type" in found
+            or (found.keys() >= _OLDER_META and "type" not in found)
+            for found in first_objects(data)
+        )
 
     def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:
         """See `TranscriptFormat`."""
@@ -35,21 +42,34 @@ class CodexRollout(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        steps = Steps()
+        steps, records = Steps(), Records()
         for place, line in items:
-            kind, payload = text_in(line, "type"), members_of(line.get("payload"))
-            if kind not in _LINES or not isinstance(line.get("payload"), dict):
-                code = FindingCode.UNKNOWN_SHAPE if kind is None or kind in _LINES else FindingCode.UNKNOWN_TYPE
-                reading.tell(code, place, "a line of another kind")
-                continue
+            kind, payload = _kind_and_payload(line)
             here = place._replace(source_id=text_in(payload, "id"))
             at = time_of(line.get("timestamp"))
             if kind == "response_item":
-                yield from _item(payload, here, steps, at, setting, reading)
+                if (wrong := records.take(here, payload, reading)) is not None:
+                    yield from wrong
+                    yield from _item(payload, here, steps, at, setting, reading)
             elif kind == "event_msg":
                 yield from _event(payload, here, at, reading)
-            else:
+            elif kind in _LINES:
                 _note(kind, payload, here, setting, reading)
+            else:
+                code = FindingCode.UNKNOWN_SHAPE if kind is None else FindingCode.UNKNOWN_TYPE
+                reading.tell(code, place, "a line of another kind")
+
+
+def _kind_and_payload(line: Members) -> tuple[str | None, Members]:
+    """What a line is; in older files items stand without a wrapper, behind a line that names the session."""
+    kind, payload = text_in(line, "type"), line.get("payload")
+    if isinstance(payload, dict):
+        return kind, payload
+    if "record_type" in line:
+        return "turn_context", {}
+    if kind is None:
+        return ("session_meta", line) if line.keys() >= _OLDER_META else (None, {})
+    return (None, {}) if kind in _LINES else ("response_item", line)
 
 
 def _item(

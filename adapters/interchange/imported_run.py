@@ -96,7 +96,10 @@ def context_of(previous: ReadRun) -> Context:
     last = previous.sealed[-1]
     turn = TurnSegment(previous.identity.run_id, previous.events, resolution_of(previous))
     ref = PrefixRef(**previous.identity._asdict(), high_water=last.sequence, digest=last.digest)
-    return Context(previous=ref, unsettled=tuple(unsettled_of(turn).values()))
+    try:
+        return Context(previous=ref, unsettled=tuple(unsettled_of(turn).values()))
+    except ValueError:  # a call id that no event can have, which is told where it stands, and never imported
+        return Context(previous=ref)
 
 
 def resolution_of(run: ReadRun) -> Resolution:

@@ -14,7 +14,7 @@ from ...domain.identifiers import ExecutionIdentity, InvocationId, RunId, Sessio
 from ...domain.reasons import FailureClass
 from ...ports.history_format import FindingCode, History, HistoryFormat, Place, ReadRun
 from . import maka_facts
-from .contents import Members
+from .contents import Members, members_of
 from .document_places import document_of, is_document
 from .imported_run import ending, opening, sealed_run
 from .lines import Reading, objects_of
@@ -54,9 +54,10 @@ class MakaLedger(HistoryFormat):
 
 
 def _envelopes(data: bytes, reading: Reading) -> Iterator[Envelope]:
-    if is_document(data, ()):
+    if is_document(data, {"events"}):
         document = document_of(data, reading)
-        values = document.value if document is not None and isinstance(document.value, list) else []
+        held = members_of(document.value).get("events", document.value) if document is not None else []
+        values = held if isinstance(held, list) else []
         objects = placed_objects(document, values, "", reading) if document is not None else iter(())
     else:
         objects = objects_of(data, reading)

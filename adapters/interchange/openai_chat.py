@@ -12,6 +12,7 @@ from .document_places import Document
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import ModelThought, Part, ResultGiven, Setting, StepEnded, UserSaid
+from .record_links import Records
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
 from .values import time_of
@@ -55,7 +56,7 @@ class OpenAiChat(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        spoken = False
+        records, spoken = Records(), False
         for number, (place, message) in enumerate(items):
             role = text_in(message, "role")
             if role not in _ROLES:
@@ -64,6 +65,10 @@ class OpenAiChat(TranscriptFormat):
                 continue
             here = place._replace(source_id=text_in(message, "id") or text_in(message, "message_id"))
             at = time_of(message.get("timestamp"))
+            wrong = records.take(here, message, reading)
+            if wrong is None:
+                continue
+            yield from wrong
             if role in _SYSTEM:
                 _instruct(message, here, setting, reading, spoken=spoken)
                 continue

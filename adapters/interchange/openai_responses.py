@@ -10,6 +10,7 @@ from .document_places import Document
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import Part, Setting
+from .record_links import Records
 from .responses_items import Steps, is_instruction, parts_of_item
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
@@ -47,12 +48,14 @@ class OpenAiResponses(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        steps, spoken = Steps(), False
+        steps, records, spoken = Steps(), Records(), False
         for place, item in items:
             here = place._replace(source_id=text_in(item, "id"))
             if not is_instruction(item):
                 spoken = True
-                yield from parts_of_item(item, here, steps, None, reading)
+                if (wrong := records.take(here, item, reading)) is not None:
+                    yield from wrong
+                    yield from parts_of_item(item, here, steps, None, reading)
             elif spoken:
                 reading.tell_once(FindingCode.NOT_CONVERSATION, here, "instructions in mid-conversation")
             elif (said := content_of(item.get("content"), here, reading)) is not None:

@@ -9,7 +9,10 @@ from .document_places import is_document
 from .lines import BYTE_ORDER_MARK, Reading, lines_of, parsed, value_of
 
 _LOOKED_AT_MAX = 50
-_HOLDERS = ("messages", "history", "input", "output", "loglines", "request", "response", "interactions", "choices")
+_HOLDERS = (
+    *("messages", "history", "input", "output", "loglines", "events"),
+    *("request", "response", "interactions", "choices"),
+)
 
 
 def first_objects(data: bytes) -> list[Members]:

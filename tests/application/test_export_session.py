@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import JsonValue
 
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.application.export_session import (
@@ -12,6 +13,7 @@ from safepoint.application.export_session import (
     ExportSession,
     SessionMissing,
 )
+from safepoint.domain import canonical
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.sealing import DamagedEvent
@@ -71,3 +73,15 @@ def test_a_damaged_session_is_not_exported_as_if_it_were_whole(store: MemoryStor
     exported = ExportSession(store.events)(recorded.session_id)
     with pytest.raises(DamagedEvent):
         list(exported)
+
+
+def test_redaction_looks_at_every_argument_whatever_it_is_called(store: MemoryStore, recorded: RecordedSession) -> None:
+    """Field report r3-144: an argument that is called like an id of ours is still somebody's argument."""
+    args: JsonValue = {"aws_access_key_id": "AKIAIOSFODNN7EXAMPLE", "note": [{"file_hash": "password=hunter22"}]}
+    recorded.keep(store.events, recorded.called("x", "b", args=args))
+    parts = ExportSession(store.events)(recorded.session_id, redacted=True)
+    *_, last = (part for part in parts if isinstance(part, ExportedEvent))
+    assert b"AKIA" not in last.state
+    assert b"hunter22" not in last.state
+    assert last.sealed.event.event_id.encode() in last.state
+    assert last.args_hash == canonical.args_hash("write_file", args)

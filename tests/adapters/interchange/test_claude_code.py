@@ -104,6 +104,21 @@ def test_links_in_a_circle_end() -> None:
     assert findings(judgement) == []
 
 
+def test_a_summary_that_was_written_between_a_call_and_its_answer_stands_behind_both() -> None:
+    """Field report r3-010."""
+    judgement = judged(
+        lines(
+            line("user", "u", "go"),
+            line("assistant", "1", use("a")),
+            line("user", "s", "what was said before", isCompactSummary=True),
+            line("user", "2", result("a")),
+            line("assistant", "3", "done"),
+        )
+    )
+    assert replayed(judgement) == ["user", "call:a", "result:a", "user"]
+    assert judgement.replay.illegal is None
+
+
 def test_a_call_that_lines_repeat_is_one_call() -> None:
     repeated = lines(
         line("user", "u", "go"),

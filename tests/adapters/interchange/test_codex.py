@@ -111,3 +111,18 @@ def test_lines_and_items_of_an_unknown_kind_are_named() -> None:
         ("unknown_shape", 5),
         ("unknown_shape", 6),
     ]
+
+
+def test_files_of_older_versions_hold_their_items_without_a_wrapper() -> None:
+    data = lines(
+        {"id": "0198c0de", "timestamp": "2026-01-01T10:00:00Z", "instructions": "Be brief.", "git": {}},
+        {"record_type": "state"},
+        message("user", "go")["payload"],
+        call("a")["payload"],
+        {"record_type": "state"},
+        output("a")["payload"],
+    )
+    judgement = judged(data)
+    assert (judgement.history.format, judgement.history.session_id) == ("codex", "0198c0de")
+    assert replayed(judgement) == ["user", "call:a", "result:a"]
+    assert exit_status(judgement) == 0

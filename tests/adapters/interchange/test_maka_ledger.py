@@ -146,3 +146,17 @@ def test_an_answer_names_the_operation_that_was_dispatched() -> None:
     assert events_of(judgement, ToolResponded)[0].operation_id == "op-1"
     (verdict,) = judgement.runs[0].resolution.verdicts
     assert (verdict.status, verdict.origin) == (VerdictStatus.COMPLETED, "normal_t2")
+
+
+def test_envelopes_may_stand_in_an_array_or_under_events() -> None:
+    listed = [json.loads(line) for line in INTERRUPTED.splitlines()]
+    for document in (listed, {"id": "case", "events": listed}):
+        judgement = judged(json.dumps(document).encode())
+        assert (judgement.history.format, verdicts(judgement)) == ("maka", verdicts(judged(INTERRUPTED)))
+
+
+def test_a_call_id_that_no_event_can_have_is_told_also_in_an_earlier_run() -> None:
+    first = [said_by_user("u", "1"), called("c", ""), answered("m", "one", status="completed")]
+    judgement = judged(lines(*first, said_by_user("v", "2", "run-2")))
+    assert findings(judgement) == [("not_expressible", 2)]
+    assert codes(judgement) == {"source_run_unreadable", "provider_replay_unsupported"}

@@ -9,7 +9,19 @@ from safepoint.domain.events.model import ModelThinking
 from safepoint.domain.events.run import RunOpened
 from safepoint.domain.events.tool import ToolCalled
 
-from .reading import SAMPLES, codes, events_of, exit_status, findings, judged, lines, replayed, statuses, verdicts
+from .reading import (
+    SAMPLES,
+    codes,
+    events_of,
+    exit_status,
+    findings,
+    issues,
+    judged,
+    lines,
+    replayed,
+    statuses,
+    verdicts,
+)
 
 DONE = ("completed", "matching_response")
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
@@ -26,7 +38,8 @@ def output(call_id: str, result: Any = "ok") -> dict[str, Any]:
 
 def test_reasoning_stands_directly_before_an_item_of_its_own_step() -> None:
     """Field report r3-018."""
-    judgement = judged(lines(USER, REASONING, call("a"), call("b"), output("a"), output("b"), REASONING))
+    cut_off = {**REASONING, "id": "rs_2"}
+    judgement = judged(lines(USER, REASONING, call("a"), call("b"), output("a"), output("b"), cut_off))
     assert replayed(judgement) == ["user", "thinking", "call:a", "call:b", "result:a", "result:b"]
     assert (judgement.replay.illegal, len(judgement.replay.trimmed)) == (None, 1)
     assert len({event.step_id for event in events_of(judgement, ModelThinking)}) == 2
@@ -80,3 +93,11 @@ def test_a_call_of_a_remote_server_has_its_answer_in_the_item() -> None:
     judgement = judged(lines(USER, remote, failed), "openai-responses")
     assert [verdict[1:] for verdict in verdicts(judgement)] == [DONE, DONE]
     assert events_of(judgement, ToolCalled)[0].provider_options["server_label"] == "wiki"
+
+
+def test_an_item_that_stands_twice_alike_is_one_and_otherwise_corruption() -> None:
+    """Field report r3-072."""
+    alike = judged(lines(USER, REASONING, call("a"), REASONING, output("a")))
+    assert (findings(alike), replayed(alike)) == ([("repeated_record", 4)], ["user", "thinking", "call:a", "result:a"])
+    other = judged(lines(USER, REASONING, call("a"), {**REASONING, "encrypted_content": "eA=="}, output("a")))
+    assert (issues(other), exit_status(other)) == ([("duplicate_event_id", 4)], 4)
