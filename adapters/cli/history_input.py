@@ -21,6 +21,8 @@ def opened(file: str) -> Iterator[BinaryIO]:
         UsageError: it cannot be read.
     """
     if file == STANDARD_INPUT:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise UsageError("No file is named, and nothing comes on standard input.", "Name a file.")
         yield sys.stdin.buffer
         return
     try:

@@ -12,7 +12,9 @@ from ..runtimes import perform
 
 
 def judge(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A history; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", show_default=False, help="A history; by default standard input.")
+    ] = "-",
     format_name: Annotated[
         str,
         typer.Option(

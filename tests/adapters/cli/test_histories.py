@@ -148,7 +148,7 @@ def test_cases_that_can_all_be_judged_leave_with_0(program: Program) -> None:
 def test_cases_come_from_standard_input_too(program: Program) -> None:
     case = json.dumps({"id": 1, "events": [envelope()]})
     ran = subprocess.run(
-        [sys.executable, "-m", "safepoint", "judge", "-", "--cases"],
+        [sys.executable, "-m", "safepoint", "judge", "--cases"],
         input=case, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert json.loads(ran.stdout)["id"] == 1
