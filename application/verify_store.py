@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 from ..domain.errors import StoreDamaged
 from ..domain.identifiers import SessionId
@@ -52,6 +53,7 @@ class Verification:
     Attributes:
         damages: the first damaged event of each damaged stream; at most `FINDINGS_MAX`, `damaged_streams` counts all.
         projections: likewise, counted by `projection_differences`; these are rebuilt, never believed, and lose nothing.
+        faults: pages, indexes and control rows that are not what they should be, as sentences.
         unread: why the list of streams itself could not be read to its end, None when it was.
     """
 
@@ -63,6 +65,7 @@ class Verification:
     owners: list[OwnerFinding] = field(default_factory=list)
     projection_differences: int = 0
     projections: list[ProjectionFinding] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     unread: str | None = None
 
     @property
@@ -73,9 +76,9 @@ class Verification:
     @property
     def sound(self) -> bool:
         """True when nothing that was written is missing or changed, as far as this can be seen."""
-        return not (self.damaged_streams or self.projection_differences or self.owners or self.unread) and (
-            self.tail_is_vouched_for
-        )
+        return not (
+            self.damaged_streams or self.projection_differences or self.owners or self.faults or self.unread
+        ) and (self.tail_is_vouched_for)
 
 
 class VerifyStore:
@@ -107,15 +110,20 @@ class VerifyStore:
             StoreDamaged: not even its condition can be read.
         """
         found = Verification(self._keeping.condition())
-        try:
-            for stream in self._streams():
-                self._stream(stream, found)
-                progress(found.streams, found.events)
-            self._owned(found)
-            self._views(found)
-        except StoreDamaged as error:
-            found.unread = error.detail
+        for part in (partial(self._all_streams, progress=progress), self._owned, self._faults, self._views):
+            try:
+                part(found)
+            except StoreDamaged as error:
+                found.unread = found.unread or error.detail
         return found
+
+    def _faults(self, found: Verification) -> None:
+        found.faults += self._keeping.faults()
+
+    def _all_streams(self, found: Verification, progress: Callable[[int, int], None]) -> None:
+        for stream in self._streams():
+            self._stream(stream, found)
+            progress(found.streams, found.events)
 
     def _streams(self) -> Iterator[str]:
         after = ""

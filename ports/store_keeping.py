@@ -81,6 +81,10 @@ class StoreKeeping(Protocol):
         """Names of streams above `after`, in order, at most `limit` (1 to 10,000); empty at the end."""
 
     @abstractmethod
+    def faults(self) -> Sequence[str]:
+        """What is wrong with pages, indexes and control rows, each as a sentence; reads everything, changes nothing."""
+
+    @abstractmethod
     def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
         """Sessions that an incarnation owns, by id above `after`, at most `limit` (1 to 10,000); empty at the end."""
 

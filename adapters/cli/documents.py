@@ -51,7 +51,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     CANCEL: ("session_id", "run_id", "result"),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
-        *("projection_differences", "projections", "unread", "exit_code"),
+        *("projection_differences", "projections", "faults", "unread", "exit_code"),
     ),
     REBUILD: ("store", "events", "rows", "unreadable", "exit_code"),
     ADOPT: ("store", "was", "detail", "generation", "by", "note", "at", "exit_code"),

@@ -43,6 +43,7 @@ def verify_whole(out: Output, store: Path) -> int:
         "owners": [{"session_id": one.session_id, "fault": one.fault.value} for one in found.owners],
         "projection_differences": found.projection_differences,
         "projections": [{"table": one.table, "key": list(one.key), "kind": one.kind} for one in found.projections],
+        "faults": found.faults,
         "unread": found.unread,
         "exit_code": int(code),
     }
@@ -60,6 +61,8 @@ def _say(out: Output, store: Path, found: Verification) -> None:
         out.say(f"Owner of session {one_line(owner.session_id)}: {owner.fault.replace('_', ' ')}.")
     for view in found.projections[:20]:
         out.say(f"View {view.table}, row {one_line(view.key)}: {view.kind}. Views are made from events; none is lost.")
+    for fault in found.faults:
+        out.say(f"Not as it was written: {one_line(fault, 400)}")
     if found.unread is not None:
         out.say(f"Not everything could be read: {one_line(found.unread, 400)}")
     if found.sound:

@@ -76,6 +76,10 @@ class MemoryStore(StoreKeeping):
         with self._tables.lock:
             return sorted(name for name in self._tables.streams if name > after)[:limit]
 
+    def faults(self) -> Sequence[str]:
+        """See `StoreKeeping`; memory has no pages."""
+        return ()
+
     def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
         """See `StoreKeeping`."""
         _require_limit(limit)

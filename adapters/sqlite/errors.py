@@ -37,7 +37,7 @@ def translated(path: Path, doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError) as error:
+    except (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError, UnicodeDecodeError) as error:
         raise store_error(error, path, doing) from error
 
 
@@ -46,6 +46,8 @@ def store_error(error: Exception, path: Path, doing: str) -> StoreError:
     if isinstance(error, PersistenceError) and isinstance(error.__cause__, Exception):
         return store_error(error.__cause__, path, doing)
     sentence = f"cannot {doing} {path}: {error}"
+    if isinstance(error, UnicodeDecodeError):  # a name in the schema, or what SQLite says of it, is no text any more
+        return StoreDamaged(sentence)
     if isinstance(error, OSError):
         return StoreFull(sentence) if error.errno in _NO_ROOM else StoreUnavailable(sentence)
     code = getattr(error, "sqlite_errorcode", None)

@@ -9,6 +9,7 @@ worked out by hashing the events since.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...domain import canonical
@@ -24,6 +25,7 @@ TRIMMED_EVERY = 64
 _NEWEST = "SELECT COALESCE(MAX(rowid), 0) FROM stored_events"
 _BASE = "SELECT counter, digest FROM commits WHERE counter <= ? ORDER BY counter DESC LIMIT 1"
 _SINCE = "SELECT state FROM stored_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid"
+_ALL = "SELECT counter, digest FROM commits ORDER BY counter"
 INSERT = "INSERT INTO commits VALUES (?, ?)"
 TRIM = f"DELETE FROM commits WHERE counter BETWEEN ? AND ? AND counter % {TRIMMED_EVERY} != 0"
 
@@ -66,3 +68,23 @@ def position_at(cursor: sqlite3.Cursor | sqlite3.Connection, counter: int, known
     for (state,) in cursor.execute(_SINCE, (known.counter, counter)):
         known = known.after(digest_of(state if isinstance(state, bytes) else b""))
     return known
+
+
+def faults_of_positions(connection: sqlite3.Connection) -> Iterator[str]:
+    """Kept positions that are not what the events since the position before them make."""
+    at = FIRST
+    for row in connection.execute(_ALL):
+        position = Position(*row)
+        if position != _after_events(connection, at, position.counter):
+            yield f"position {position.counter} is not what the events up to it make"
+        at = position
+    if at.counter != newest(connection):
+        yield f"the last position is {at.counter}, and not that of the last event"
+
+
+def _after_events(connection: sqlite3.Connection, at: Position, counter: int) -> Position | None:
+    for (state,) in connection.execute(_SINCE, (at.counter, counter)):
+        if not isinstance(state, bytes):
+            return None
+        at = at.after(digest_of(state))
+    return at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from ...domain.errors import StoreUnavailable
 from ...domain.projection_rebuild import NoRows, bare_row_of, rows_of_record
@@ -54,14 +55,12 @@ class SqliteProjections(Projections):
             connection = view.connection
             for name in TABLES:
                 connection.execute(projection_tables.table_statement(name, database="temp"))
-            try:
-                for row in _rows(connection):
-                    connection.execute(*projection_tables.upsert(row, database="temp"))
-                for name in TABLES:
-                    yield from _compare(connection, name)
-            finally:
-                for name in TABLES:
-                    connection.execute(f"DROP TABLE temp.{name}")
+            for row in _rows(connection):
+                connection.execute(*projection_tables.upsert(row, database="temp"))
+            for name in TABLES:
+                yield from _compare(connection, name)
+            for name in TABLES:  # after an error the connection is closed, and they are gone with it
+                connection.execute(f"DROP TABLE temp.{name}")
 
 
 def rebuild_in(transaction: Transaction, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
@@ -117,13 +116,19 @@ def _compare(connection: sqlite3.Connection, name: str) -> Iterator[ProjectionDi
         if left == right:
             left, right = next(found, None), next(expected, None)
             continue
-        if right is None or (left is not None and left[:width] < right[:width]):
+        if right is None or (left is not None and _order(left[:width]) < _order(right[:width])):
             assert left is not None
             yield ProjectionDifference(name, left[:width], named(left), None)
             left = next(found, None)
-        elif left is None or right[:width] < left[:width]:
+        elif left is None or _order(right[:width]) < _order(left[:width]):
             yield ProjectionDifference(name, right[:width], None, named(right))
             right = next(expected, None)
         else:
             yield ProjectionDifference(name, left[:width], named(left), named(right))
             left, right = next(found, None), next(expected, None)
+
+
+def _order(key: tuple[object, ...]) -> tuple[tuple[int, Any], ...]:
+    """The order in which SQLite stores keys, also of types that only damage makes."""
+    kinds = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
+    return tuple((kinds[type(value)], 0 if value is None else value) for value in key)

@@ -15,6 +15,7 @@ from .creation import create_if_missing
 from .errors import translated
 from .event_store import SqliteEventStore
 from .place import Place
+from .position import faults_of_positions
 from .projections import SqliteProjections
 from .reader import Readers
 from .session_owners import SqliteSessionOwners
@@ -28,6 +29,7 @@ _STREAMS = """WITH RECURSIVE names (name) AS (
     UNION ALL SELECT (SELECT MIN(originator_id) FROM stored_events WHERE originator_id > names.name)
     FROM names WHERE names.name IS NOT NULL)
     SELECT name FROM names WHERE name IS NOT NULL LIMIT ?"""
+_INTEGRITY = "PRAGMA integrity_check(100)"
 _OWNED = """SELECT session_id, incarnation_id, epoch FROM session_owners
     WHERE incarnation_id IS NOT NULL AND session_id > ? ORDER BY session_id LIMIT ?"""
 
@@ -68,6 +70,12 @@ class SqliteStore(StoreKeeping):
     def streams(self, *, after: str = "", limit: int = 1000) -> Sequence[str]:
         """See `StoreKeeping`."""
         return [str(name) for (name,) in self._page(_STREAMS, after, limit)]
+
+    def faults(self) -> Sequence[str]:
+        """See `StoreKeeping`."""
+        with self._readers.view() as view, translated(self._place.database, "read"):
+            found = [str(text) for (text,) in view.connection.execute(_INTEGRITY) if text != "ok"]
+            return (*found, *faults_of_positions(view.connection))
 
     def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
         """See `StoreKeeping`."""
