@@ -16,7 +16,7 @@ from safepoint.domain.errors import StoreFull, StoreUnavailable, WriteRefused
 from safepoint.domain.events.event import Event
 from safepoint.domain.identifiers import IncarnationId
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, unseal
-from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore
+from safepoint.ports.event_store import Commit, CommitAnswer, Damaged, EventReader, EventStore
 from safepoint.ports.incarnations import Incarnation
 
 from ..domain.facts import Facts
@@ -39,6 +39,7 @@ class WatchedEvents(EventStore):
         self.snapshots = 0
         self._before: list[tuple[int, Callable[[], object]]] = []
         self._held: threading.Event | None = None
+        self._damaged: Damaged | None = None
         self._entered = threading.Event()
 
     def append(self, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
@@ -50,6 +51,9 @@ class WatchedEvents(EventStore):
         self._before = [(skip - 1, act) for skip, act in self._before if skip > 0]
         for act in due:
             act()
+        if self._damaged is not None:
+            answer, self._damaged = self._damaged, None
+            return [answer, *self._events.append(commits[1:])]
         answers = self._events.append(commits)
         self.groups.append(len(commits))
         return answers
@@ -64,6 +68,10 @@ class WatchedEvents(EventStore):
     def before_append(self, act: Callable[[], object], *, after: int = 0) -> None:
         """Do something when the ledger has decided and the store has not written yet, some appends from now."""
         self._before.append((after, act))
+
+    def damage_next(self) -> None:
+        """Let the first commit of the next append touch what is damaged."""
+        self._damaged = Damaged("a page is not what it should be")
 
     @contextmanager
     def holding(self) -> Iterator[None]:

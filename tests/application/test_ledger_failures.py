@@ -113,6 +113,16 @@ def test_a_chain_that_does_not_verify_fails_closed_and_alone(memory: World) -> N
         memory.ledger.execute(memory.facts("r2").open_run())
 
 
+def test_a_commit_that_touches_damaged_pages_fails_for_its_caller_alone(world: World) -> None:
+    r, other = world.opened(), world.opened("q", session="t")
+    world.events.before_append(world.events.damage_next, after=1)
+    callers = together(world, r.append(r.cancelled()), other.append(other.cancelled()))
+    assert isinstance(callers[0].error, StoreDamaged)
+    assert "page" in callers[0].error.detail
+    assert callers[1].receipt is not None
+    assert world.topics() == ["run.opened.v1", "message.user.v1"]
+
+
 def test_a_refused_candidate_is_not_a_damaged_store(world: World) -> None:
     """After the first the run can still write its terminal event."""
     r = world.opened("r", "a")

@@ -8,6 +8,7 @@ import pytest
 
 from safepoint.domain.commands import AnyCommand
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.identifiers import IncarnationId
 
 from ..domain.facts import Facts
 from .ledger_world import World, refusal, together
@@ -56,9 +57,35 @@ def test_the_same_life_with_an_older_epoch_is_stale_as_well(world: World) -> Non
     assert world.ledger.execute(again.append(again.cancelled())).first
 
 
+@pytest.mark.parametrize("make", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("who", ["an older epoch of the same life", "another life with the same epoch"])
+def test_whoever_names_another_owner_is_told_so_first(
+    world: World, make: Callable[[Facts], AnyCommand], who: str
+) -> None:
+    r = world.opened("r", "a", "b")
+    if who == "an older epoch of the same life":
+        world.facts("r", incarnation="i2")
+        world.facts("r", incarnation="i1")
+    else:
+        r.incarnation_id = IncarnationId("i9")
+    assert refusal(world.ledger, make(r)).code == "owner_fenced"
+
+
 def test_a_session_that_nobody_ever_owned_is_not_written(world: World) -> None:
-    assert refusal(world.ledger, Facts().open_run()).code == "owner_fenced"
+    r = Facts()
+    for command in (r.open_run(), r.append(), r.end()):
+        assert refusal(world.ledger, command).code == "owner_fenced"
     assert world.topics("session:s") == []
+
+
+def test_whether_it_is_a_retry_is_asked_before_the_epoch(world: World) -> None:
+    r = world.opened("r", "a")
+    said = r.user("yes", steering=True)
+    world.ledger.execute(r.append(said))
+    world.facts("r", incarnation="i2")
+    assert not world.ledger.execute(r.append(said)).first
+    changed = r.append(said.model_copy(update={"text": "no"}))
+    assert refusal(world.ledger, changed).code == "retry_conflict"
 
 
 def test_what_comes_too_late_after_its_owner_let_go_is_a_normal_end_of_a_race(world: World) -> None:
