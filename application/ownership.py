@@ -138,6 +138,11 @@ class SessionOwnership:
         """True when an incarnation is this process's life."""
         return self._held is not None and self._held.incarnation.incarnation_id == incarnation_id
 
+    def in_use(self, session_id: SessionId) -> bool:
+        """True while a use case of this process works on a session."""
+        with self._lock:
+            return session_id in self._in_use
+
     def release(self, owned: Owned) -> None:
         """Give a session up that has no open run, no unstarted claim and no live operation."""
         try:

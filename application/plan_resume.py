@@ -49,6 +49,7 @@ from .over import OverJudge
 from .ownership import SessionOwnership
 from .repair_preview import RepairPreview
 from .states import load
+from .uncollected import uncollected
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +127,21 @@ class PlanResume:
         """Plan to continue a session's interrupted run.
 
         Args:
-            fresh: what the continuation will be called; by default ids made from the boundary, for looking only.
+            fresh: what the continuation will be called, by the use case that owns the session for this; by default ids
+                made from the boundary, for looking only.
         """
+        with uncollected():
+            return self._planned(session_id, agent, request, fresh)
+
+    def _planned(self, session_id: SessionId, agent: Agent, request: PlanRequest, fresh: FreshIds | None) -> Planned:
         busy, authority = None, Authority.HELD_OR_FREE
         not_over: tuple[NotOver, ...] = ()
         taken: tuple[str, ...] = ()
         try:
-            busy, authority = self._owner(session_id)
+            busy, authority = self._owner(session_id, owned=fresh is not None)
             with self._store.snapshot() as reader:
                 seen = self._read(reader, session_id, request, repairable=busy is None)
+                seen.repair_pending &= authority is Authority.HELD_OR_FREE  # shown repaired, which nobody may do
                 made = fresh or self._preview.ids(session_id, seen.lineage)
                 taken = (made.run_id,) if reader.last(run_stream(made.run_id)) is not None else ()
             not_over = self._not_over(seen)
@@ -144,10 +151,14 @@ class PlanResume:
         facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority)
         return Planned(plan(facts), seen.repair_pending)
 
-    def _owner(self, session_id: SessionId) -> tuple[Busy | None, Authority]:
+    def _owner(self, session_id: SessionId, *, owned: bool) -> tuple[Busy | None, Authority]:
         row, owner, liveness = self._ownership.owner_of(session_id)
-        if row is None or row.incarnation_id is None or self._ownership.is_mine(row.incarnation_id):
+        if row is None or row.incarnation_id is None:
             return None, Authority.HELD_OR_FREE
+        if self._ownership.is_mine(row.incarnation_id):
+            if owned or owner is None or not self._ownership.in_use(session_id):
+                return None, Authority.HELD_OR_FREE
+            return Busy(owner.pid, "this process works on it"), Authority.HELD_OR_FREE
         if liveness is Liveness.DEAD:
             return None, Authority.HELD_OR_FREE
         if liveness is Liveness.ALIVE and owner is not None:
@@ -165,14 +176,20 @@ class PlanResume:
         if session.head is None:
             return seen
         run_id = request.run_id or session.head.run_id
-        seen.behind_anchor = reader.standing(run_id).behind_anchor
+        standing = reader.standing(run_id)
+        seen.behind_anchor = standing.behind_anchor
         source = self._source(reader, session, run_id, seen, repairable=repairable)
         status = _status(source)
         seen.candidate = Candidate(run_id, status, session.head.run_id, run_id in session.abandoned)
-        seen.lineage = (source,) if isinstance(source, Unreadable) else read_ancestors(reader, source)
+        if not isinstance(source, Unreadable):
+            seen.lineage = read_ancestors(reader, source)
+        elif repairable or source.code is not ParkReason.RUNTIME_LEDGER_EMPTY:
+            seen.lineage = (source,)  # else somebody begins it just now, which is what busy means
         if isinstance(source, SegmentFacts) and source.claimed is not None:
             seen.existing = self._existing(reader, source)
         seen.earlier = _earlier(reader, seen)
+        if standing.behind_anchor or standing.copied:
+            seen.repair_pending = False  # nobody may write the store: what repair would do is shown, and not done
         return seen
 
     def _source(

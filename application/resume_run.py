@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from anyio import to_thread
@@ -19,6 +20,7 @@ from ..domain.planning.revalidation import compare
 from ..domain.reasons import ParkReason, RevalidationCode, WriteRefusal
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
+from ..ports.incarnations import Liveness
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
@@ -33,6 +35,7 @@ from .run_agent import Screen
 from .spines import Spines
 from .start_proof import StartAttempt
 from .start_turn import Begun
+from .supervised_calls import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,51 +121,57 @@ class ResumeRun:
         request = request or PlanRequest()
         look = await to_thread.run_sync(self._plan, session_id, agent, request)
         if isinstance(look.plan, Park) and not look.repair_pending:
-            return self._parked(
-                session_id, look.plan, None
-            )  # nothing to own or to write: a session that never was stays so
+            return self._parked(session_id, look.plan, None)  # nothing to write: a session that never was stays so
         try:
             owned = await to_thread.run_sync(self._ownership.own, session_id)
         except SessionBusy as busy:
             return Parked(session_id, (_busy(busy),))
         try:
-            prepared = await self._prepare(owned, agent, request)
+            ready = await self._ready(owned, agent, request)
         except (StoreError, WriteRefused):
             self._ownership.keep(owned)  # what was written is not known, or the session has another owner
             raise
         except BaseException:
-            self._ownership.release(owned)
+            await in_thread(partial(self._give_up, owned))
             raise
-        if isinstance(prepared, Parked):
-            self._ownership.release(owned)
-            return prepared
-        plan, begun, repaired = prepared
+        if isinstance(ready, Parked):
+            await in_thread(partial(self._give_up, owned))
+            return ready
+        plan, repaired = ready
+        try:
+            begun = await self._begin(owned, plan)
+        except BaseException:
+            self._ownership.keep(owned)  # a claim may stand, which the next use of the session repairs
+            raise
+        if isinstance(begun, Reason):
+            self._ownership.keep(owned)
+            changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
+            return Parked(session_id, (begun,), plan.notes, changed, repaired)
         outcome = await self._drive(begun, agent, screen, started)
         self._failpoints.hit(Failpoint.CONTINUATION_ENDED)
         return Continued(
             session_id, plan.source.run_id, begun.identity.run_id, plan.claim_id, outcome, plan.notes, repaired
         )
 
-    async def _prepare(
-        self, owned: Owned, agent: Agent, request: PlanRequest
-    ) -> Parked | tuple[Continue, Begun, Repaired]:
+    def _give_up(self, owned: Owned) -> None:
+        with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
+            self._ownership.release(owned)
+
+    async def _ready(self, owned: Owned, agent: Agent, request: PlanRequest) -> Parked | tuple[Continue, Repaired]:
+        """Repair, plan, and look once more, at the run that was planned for."""
         repaired = await to_thread.run_sync(self._repair, owned)
         await to_thread.run_sync(self._settle_jobs, owned)
         fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(owned.session_id))
-        make = partial(self._plan, owned.session_id, agent, request, fresh)
-        plan = (await to_thread.run_sync(make)).plan
+        plan = (await to_thread.run_sync(self._plan, owned.session_id, agent, request, fresh)).plan
         if isinstance(plan, Park):
             return self._parked(owned.session_id, plan, repaired)
         self._tell(LifecycleKind.PLAN_APPROVED, owned.session_id, plan.source.run_id, plan.claim_id)
-        again = (await to_thread.run_sync(make)).plan
+        pinned = replace(request, run_id=plan.source.run_id)
+        again = (await to_thread.run_sync(self._plan, owned.session_id, agent, pinned, fresh)).plan
         if changed := compare(plan, again):
             reasons = again.reasons if isinstance(again, Park) else ()
             return Parked(owned.session_id, reasons, again.notes, changed, repaired)
-        begun = await self._begin(owned, plan)
-        if isinstance(begun, Reason):
-            changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
-            return Parked(owned.session_id, (begun,), plan.notes, changed, repaired)
-        return plan, begun, repaired
+        return plan, repaired
 
     async def _begin(self, owned: Owned, plan: Continue) -> Begun | Reason:
         """Claim, then start. Only what this very attempt acquired goes on."""
@@ -252,4 +261,6 @@ def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:
 
 def _busy(busy: SessionBusy) -> Reason:
     pid = None if busy.owner is None else busy.owner.pid
-    return Reason(ParkReason.SESSION_BUSY, {"pid": pid, "detail": str(busy)})
+    could_look = busy.liveness is not Liveness.COULD_NOT_LOOK
+    code = ParkReason.SESSION_BUSY if could_look else ParkReason.CONTINUATION_AUTHORITY_UNAVAILABLE
+    return Reason(code, {"pid": pid, "detail": str(busy)})
