@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...domain.errors import StoreUnusable
+from ...domain.errors import StoreError, StoreUnusable, StoreVersionNewer
 from ...ports.store_backup import Check, CopyTargetTaken, Restored, StoreBackup, StoreCopy
 from .anchor import Anchor
 from .anchor_record import AnchorRecord, NoAnchor
@@ -54,14 +54,29 @@ class SqliteBackup(StoreBackup):
         place, source = Place(self._path), Place(file)
         if place.database == source.database:
             raise StoreUnusable(f"{file} is the store itself: name the backup that is to take its place")
-        if place.identity() is not None:
-            require_not_foreign(place, has_anchor=place.anchor.exists())
+        self._require_replaceable(place)
         readers = Readers(source, self._busy_timeout_seconds)
         unfinished = Path(f"{place.database}.restoring")
         try:
             with copied(readers, unfinished) as copy:
                 check(unfinished, copy)
                 return Restored(copy, self._put_in_place(place, unfinished, copy, at))
+        finally:
+            readers.close()
+
+    def _require_replaceable(self, place: Place) -> None:
+        """What is there may be gone or damaged; another program's database, or a newer version's, is left alone."""
+        if place.identity() is None:
+            return
+        require_not_foreign(place, has_anchor=place.anchor.exists())
+        readers = Readers(place, self._busy_timeout_seconds)
+        try:
+            with readers.view():
+                return
+        except StoreVersionNewer:
+            raise
+        except StoreError:
+            return
         finally:
             readers.close()
 
