@@ -13,6 +13,7 @@ from safepoint.adapters.cli.exit_codes import ExitCode
 from safepoint.adapters.cli.failures import failure_of
 from safepoint.adapters.cli.main import application
 from safepoint.adapters.cli.usage import UsageError
+from safepoint.application.adopt_store import AdoptionNotNeeded
 from safepoint.application.ownership import SessionBusy
 from safepoint.application.repair_session import Repaired, RepairKind
 from safepoint.application.run_turn import SessionQuarantined
@@ -23,6 +24,7 @@ from safepoint.domain.reasons import LedgerIssue, ParkReason, WriteRefusal
 from safepoint.domain.sealing import DamagedEvent
 from safepoint.ports.incarnations import Liveness, OwnershipUnavailable
 from safepoint.ports.provider_failures import ProviderUnusable
+from safepoint.ports.store_backup import CopyTargetTaken, StoreInUse
 
 from .program import Program
 
@@ -39,6 +41,9 @@ QUARANTINED = Repaired(SESSION, RepairKind.QUARANTINED, code=ParkReason.RUNTIME_
         (SessionQuarantined(QUARANTINED), ExitCode.CORRUPTION, "runtime_ledger_unreadable"),
         (HistoryUnusable((RunId("r"),)), ExitCode.CORRUPTION, "history_unusable"),
         (OwnershipUnavailable("a"), ExitCode.BUSY, "ownership_unavailable"),
+        (StoreInUse("a"), ExitCode.BUSY, "store_in_use"),
+        (CopyTargetTaken(Path("a")), ExitCode.USAGE, "file_exists"),
+        (AdoptionNotNeeded("a"), ExitCode.USAGE, "adoption_not_needed"),
         (errors.WriteRefused(WriteRefusal.OWNER_FENCED, "a"), ExitCode.BUSY, "owner_fenced"),
         (errors.WriteRefused(WriteRefusal.SESSION_BUSY, "a"), ExitCode.BUSY, "session_busy"),
         (errors.WriteRefused(WriteRefusal.RUN_SEALED, "a"), ExitCode.RUN_FAILED, "run_sealed"),
