@@ -32,7 +32,7 @@ class SessionOwners(Protocol):
 
     @abstractmethod
     def take(self, session_id: SessionId, incarnation_id: IncarnationId, seen: Ownership | None) -> Ownership | None:
-        """Compare and set: become the owner with the next epoch if the row is still `seen`; None when it changed meanwhile.
+        """Compare and set: become the owner with the next epoch if the row is still `seen`; None when it has changed.
 
         Whether the previous owner is dead is the caller's question, asked before.
         """
