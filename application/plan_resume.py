@@ -49,7 +49,6 @@ from .over import OverJudge
 from .ownership import SessionOwnership
 from .repair_preview import RepairPreview
 from .states import load
-from .uncollected import uncollected
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,6 @@ class PlanResume:
             fresh: what the continuation will be called, by the use case that owns the session for this; by default ids
                 made from the boundary, for looking only.
         """
-        with uncollected():
-            return self._planned(session_id, agent, request, fresh)
-
-    def _planned(self, session_id: SessionId, agent: Agent, request: PlanRequest, fresh: FreshIds | None) -> Planned:
         busy, authority = None, Authority.HELD_OR_FREE
         not_over: tuple[NotOver, ...] = ()
         taken: tuple[str, ...] = ()
