@@ -316,3 +316,63 @@ def test_a_store_is_not_restored_from_itself(worked: Program) -> None:
     before, there = worked.bytes_of_store(), names(worked)
     assert worked("restore", worked.store).code == 2
     assert (worked.bytes_of_store(), names(worked)) == (before, there)
+
+
+# Without room, and without rights.
+
+WITH_LITTLE_ROOM = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
+from safepoint.adapters.cli.main import call
+sys.exit(call(sys.argv[1:]))
+"""
+
+
+def with_little_room(program: Program, *arguments: str | Path) -> Ran:
+    """The program as a process of its own that cannot make any file larger than 16 KiB."""
+    command = [sys.executable, "-c", WITH_LITTLE_ROOM, *program.arguments(*arguments, "--json")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in ended.stderr
+    return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+
+def test_without_room_no_half_of_a_backup_is_left(worked: Program) -> None:
+    before = worked.bytes_of_store()
+    refused(with_little_room(worked, "backup", worked.folder / "backup.sqlite"), 1, "store_full")
+    assert not list(worked.folder.glob("backup*"))
+    assert worked.bytes_of_store() == before
+
+
+def test_without_room_the_store_that_is_there_stays(worked: Program, backup: Path) -> None:
+    before, there = worked.bytes_of_store(), names(worked)
+    refused(with_little_room(worked, "restore", backup), 1, "store_full")
+    assert (worked.bytes_of_store(), names(worked)) == (before, there)
+    assert worked("verify").code == 0
+
+
+def test_without_room_the_views_stay_as_they_were(worked: Program) -> None:
+    listed = sessions(worked)
+    refused(with_little_room(worked, "rebuild"), 1, "store_full")
+    assert sessions(worked) == listed
+    assert worked("verify").code == 0
+
+
+def test_a_store_that_could_not_be_adopted_for_want_of_room_is_adopted_later(worked: Program) -> None:
+    Path(f"{worked.store}.anchor").unlink()
+    refused(with_little_room(worked, "adopt", "--note", "x"), 1, "store_full")
+    assert worked("verify").code == 4
+    assert worked("adopt", "--note", "x").code == 0
+    assert worked("verify").code == 0
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_folder_that_is_none_is_a_typed_error(worked: Program, backup: Path, command: str) -> None:
+    before = worked.bytes_of_store()
+    there = worked.folder / "file"
+    there.write_text("no folder")
+    ran = (
+        worked("backup", there / "b") if command == "backup" else worked.bare("restore", backup, "--store", there / "s")
+    )
+    assert ran.code == 2
+    assert there.read_text() == "no folder"
+    assert worked.bytes_of_store() == before
