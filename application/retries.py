@@ -13,10 +13,9 @@ from ..domain import commands as c
 from ..domain.decision import Refusal
 from ..domain.events.derived import Derived, derived_id
 from ..domain.events.event import Event
-from ..domain.identifiers import EventId
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, digest_of, seal, unseal
-from ..ports.event_store import EventReader
+from ..ports.event_store import EventReader, Location
 from .deciding import carried
 
 
@@ -46,7 +45,7 @@ def earlier_result(command: c.AnyCommand, reader: EventReader) -> tuple[SealedEv
         return None
     if len(found) < len(candidates) or not _consecutive(found):
         return Refusal(WriteRefusal.RETRY_CONFLICT, "these events were not written together before")
-    added = [_at(reader, *where) for event_id in _derived(command, reader) if (where := reader.locate(event_id))]
+    added = [_at(reader, *where) for where in _derived(command, reader)]
     return _in_order(command, [*found, *added])
 
 
@@ -72,18 +71,18 @@ def _consecutive(found: list[SealedEvent]) -> bool:
     )
 
 
-def _derived(command: c.AnyCommand, reader: EventReader) -> Iterator[EventId]:
-    """The ids of what the decision added."""
-    if isinstance(command, c.OpenRun) and reader.locate(command.session_opened.event_id):
-        yield command.session_opened.event_id
+def _derived(command: c.AnyCommand, reader: EventReader) -> Iterator[Location]:
+    """Where the facts stand that the decision added."""
+    if isinstance(command, c.OpenRun) and (opened := reader.locate(command.session_opened.event_id)) is not None:
+        yield opened
     if (seed := _seed_of(command)) is None:
         return
     for why in Derived:
         for position in count():
-            event_id = derived_id(seed, why, position)
-            if reader.locate(event_id) is None:
+            where = reader.locate(derived_id(seed, why, position))
+            if where is None:
                 break
-            yield event_id
+            yield where
 
 
 def _seed_of(command: c.AnyCommand) -> Event | None:

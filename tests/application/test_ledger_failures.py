@@ -165,6 +165,18 @@ def tamper(world: World, stream: str, version: int) -> None:
         world.ledger.forget(Facts(session=session).session_id)
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_an_id_that_is_known_and_whose_event_is_gone_is_damage_and_no_new_command(memory: World, kept: int) -> None:
+    r = memory.opened()
+    command = r.append(r.cancelled())
+    memory.ledger.execute(command)
+    assert isinstance(memory.store, MemoryStore)
+    del memory.store._tables.streams["run:r"][kept:]
+    memory.ledger.forget(r.session_id)
+    with pytest.raises(StoreDamaged, match="not there"):
+        memory.ledger.execute(command)
+
+
 def test_a_damaged_head_run_keeps_nobody_from_settling_an_earlier_one(memory: World) -> None:
     r = memory.opened("r", "a")
     dispatch = r.dispatch("a")
