@@ -14,7 +14,7 @@ from .errors import translated
 from .peek import require_not_foreign
 from .place import Place
 from .reader import Readers
-from .replacing import exclusively, put_aside
+from .replacing import exclusively, put_aside, put_back
 
 
 class SqliteBackup(StoreBackup):
@@ -90,6 +90,10 @@ class SqliteBackup(StoreBackup):
             if held.read() is NoAnchor.MISSING and place.identity() is None:
                 held.write(AnchorRecord(copy.store_id, copy.events, copy.digest))
             previous = put_aside(place, at)
-            os.rename(unfinished, place.database)  # noqa: PTH104 - in one step; nobody sees a store that is not there
+            try:
+                os.rename(unfinished, place.database)  # noqa: PTH104 - in one step; nobody sees that there is no store
+            except BaseException:
+                put_back(place, previous)
+                raise
             sync_folder(place.database)
             return previous

@@ -6,11 +6,13 @@ Killed at any instant, the store is there or its anchor says that it is gone, an
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...domain.errors import StoreUnavailable
 from ...ports.store_backup import StoreInUse
 from .connection import journal_files
 from .place import Place
@@ -56,14 +58,37 @@ def put_aside(place: Place, at: str) -> Path | None:
     aside = Path(f"{place.database}.before-{''.join(filter(str.isalnum, at))}")
     there = [path for path in (place.database, *journal_files(place.database)) if os.path.lexists(path)]
     kept = [path for path in there if path == place.database or _holds_something(path)]
-    for path in kept:
-        os.link(path, f"{aside}{path.name.removeprefix(place.database.name)}")
-    if kept and place.anchor.exists() and place.anchor.stat().st_size:
-        _copy_anchor(place.anchor, Path(f"{aside}.anchor"))
-    for path in there:
-        if path != place.database:
+    if not kept:
+        for path in there:
             path.unlink()
-    return aside if kept else None
+        return None
+    if any(aside.parent.glob(f"{glob.escape(aside.name)}*")):
+        raise StoreUnavailable(f"{aside} is there already, so that {place.database} cannot be put aside")
+    try:
+        for path in kept:
+            os.link(path, f"{aside}{path.name.removeprefix(place.database.name)}")
+        if place.anchor.exists() and place.anchor.stat().st_size:
+            _copy_anchor(place.anchor, Path(f"{aside}.anchor"))
+        for path in there:
+            if path != place.database:
+                path.unlink()
+    except BaseException:
+        put_back(place, aside)
+        raise
+    return aside
+
+
+def put_back(place: Place, aside: Path | None) -> None:
+    """Undo `put_aside`."""
+    if aside is None:
+        return
+    for path in (place.database, *journal_files(place.database)):
+        other = Path(f"{aside}{path.name.removeprefix(place.database.name)}")
+        if os.path.lexists(path):
+            other.unlink(missing_ok=True)
+        elif os.path.lexists(other):
+            other.replace(path)
+    Path(f"{aside}.anchor").unlink(missing_ok=True)
 
 
 def _holds_something(journal: Path) -> bool:
