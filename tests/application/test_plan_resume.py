@@ -163,6 +163,7 @@ def test_what_is_planned_before_repair_is_what_a_resume_then_does(
         parked = process.parks(agent)
         assert parked.codes == expected
         assert isinstance(first.plan, Park)
+        assert first.repair_pending is (leave is before_t2), "only what may be repaired is waited for"
         if not first.repair_pending:
             assert parked.reasons == first.plan.reasons
             assert (written(shared), process.ownership.begun) == (before, False)
