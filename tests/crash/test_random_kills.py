@@ -11,6 +11,7 @@ import pytest
 from .harness.fork_server import ForkServer
 from .harness.instants import CLASSES, RARE, SCENARIOS, draw, undisturbed
 from .harness.random_kill import try_instant
+from .harness.scenarios import WAITED_FOR
 from .harness.stage import Stage
 
 KILLS = 200
@@ -62,4 +63,4 @@ def test_the_draw_makes_no_class_rare_and_takes_every_class_and_every_scenario(h
         drawn = draw(random.Random(seed), hits, KILLS)
         assert min(sum(one.point_class == rare for one in drawn) for rare in RARE) >= 15
         assert {one.point_class for one in drawn} >= set(CLASSES)
-        assert {one.scenario.name for one in drawn} >= {scenario.name for scenario in SCENARIOS}
+        assert {one.scenario.name for one in drawn} == {scenario.name for scenario in (*SCENARIOS, WAITED_FOR)}

@@ -75,6 +75,6 @@ def draw(randomness: random.Random, hits: dict[str, list[str]], count: int) -> l
             for nth in after_first_commit(hits[scenario.name])
         ]
         if wanted == "P3" and scenario.leaves:
-            instants.append(Instant(WAITED_FOR, None, "P3"))
+            instants = [Instant(WAITED_FOR, None, "P3")]
         drawn.append(randomness.choice([one for one in instants if wanted in {None, one.point_class}]))
     return drawn
