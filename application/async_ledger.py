@@ -5,7 +5,7 @@ SPEC section 7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -17,8 +17,9 @@ from ..domain.identifiers import RunId, SessionId
 from ..domain.run.state import Run
 from ..domain.session.state import Session
 from .ledger import Ledger, Receipt
+from .task_queue import TaskQueue
 
-CALLERS_MAX = 64
+READERS_MAX = 64
 
 StateT = TypeVar("StateT")
 
@@ -28,19 +29,25 @@ class AsyncLedger:
 
     Args:
         ledger: does the work.
-        callers_max: how many tasks of one event loop may wait for the writer at once, 1 or more.
+        readers_max: how many tasks of one event loop may read states at once, 1 or more.
     """
 
-    def __init__(self, ledger: Ledger, *, callers_max: int = CALLERS_MAX) -> None:
+    def __init__(self, ledger: Ledger, *, readers_max: int = READERS_MAX) -> None:
         self.ledger = ledger
-        self._callers_max = callers_max
-        self._limiters: RunVar[CapacityLimiter] = RunVar("safepoint.ledger")
+        self._readers_max = readers_max
+        self._readers: RunVar[CapacityLimiter] = RunVar("safepoint.ledger.readers")
+        self._queues: RunVar[TaskQueue] = RunVar("safepoint.ledger.queue")
 
     async def execute(self, command: AnyCommand) -> Receipt:
-        """As `Ledger.execute`. Waiting for the writer is shielded: a cancelled caller still learns what was written."""
+        """As `Ledger.execute`. Waiting for the writer is shielded: a cancelled caller still learns what was written.
+
+        Tasks that wait at the same time are written together, from one thread.
+        """
         with anyio.CancelScope(shield=True):
-            receipt = await to_thread.run_sync(self.ledger.execute, command, limiter=self._limiter())
-        return receipt  # noqa: RET504 (by its type, a scope might swallow an error and go on)
+            answer = await self._queue().answer(command)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def session(self, session_id: SessionId) -> Session:
         """As `Ledger.session`."""
@@ -54,12 +61,28 @@ class AsyncLedger:
         """Read in a thread: the writer may hold its lock for as long as a busy store makes it wait."""
         with anyio.CancelScope(shield=True):
             state = await to_thread.run_sync(read, limiter=self._limiter())
-        return state  # noqa: RET504
+        return state  # noqa: RET504 (by its type, a scope might swallow an error and go on)
+
+    def _execute(self, commands: Sequence[AnyCommand]) -> Sequence[Receipt | Exception]:
+        if len(commands) > 1:
+            return self.ledger.execute_all(commands)
+        try:
+            return (self.ledger.execute(commands[0]),)
+        except Exception as error:  # noqa: BLE001 (whoever asked gets it)
+            return (error,)
+
+    def _queue(self) -> TaskQueue:
+        """A queue belongs to one event loop; several may share a ledger."""
+        queue = self._queues.get(None)
+        if queue is None:
+            queue = TaskQueue(self._execute)
+            self._queues.set(queue)
+        return queue
 
     def _limiter(self) -> CapacityLimiter:
-        """A limiter belongs to one event loop; several may share a ledger."""
-        limiter = self._limiters.get(None)
+        """A limiter belongs to one event loop, too."""
+        limiter = self._readers.get(None)
         if limiter is None:
-            limiter = CapacityLimiter(self._callers_max)
-            self._limiters.set(limiter)
+            limiter = CapacityLimiter(self._readers_max)
+            self._readers.set(limiter)
         return limiter

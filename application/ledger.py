@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..domain.commands import AnyCommand
@@ -20,6 +19,7 @@ from ..domain.sealing import DamagedEvent
 from ..domain.session.state import Session
 from ..ports.event_store import EventReader, EventStore
 from ..ports.session_owners import SessionOwners
+from .caller_queue import CallerQueue
 from .commit_round import ROUNDS_MAX, CommitRound, Receipt, Ticket
 from .state_cache import StateCache
 from .states import Head
@@ -54,7 +54,7 @@ class Ledger(CommandLedger):
         self._store = store
         self._owners = owners
         self._states = StateCache(cached_streams_max)
-        self._waiting: deque[Ticket] = deque()
+        self._waiting = CallerQueue(self._write)
         self._writer = threading.Lock()
 
     def execute(self, command: AnyCommand) -> Receipt:
@@ -69,15 +69,17 @@ class Ledger(CommandLedger):
             StoreFull, StoreDamaged: nothing was written.
         """
         ticket = Ticket(command)
-        self._waiting.append(ticket)
-        with self._writer:
-            if not ticket.done:
-                self._commit_group()
-        if ticket.error is not None:
-            raise ticket.error
-        if ticket.receipt is None:
-            raise StoreUnavailable("the writer was interrupted; it is not known whether the command was written")
-        return ticket.receipt
+        self._waiting.answer((ticket,))
+        answer = _answer(ticket)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def execute_all(self, commands: Sequence[AnyCommand]) -> list[Receipt | Exception]:
+        """Execute commands that wait already, in their order and in one group; what `execute` raises is an answer."""
+        tickets = [Ticket(command) for command in commands]
+        self._waiting.answer(tickets)
+        return [_answer(ticket) for ticket in tickets]
 
     def session(self, session_id: SessionId) -> Session:
         """The session's state, from the cache or the store; fresh as long as the caller owns the session.
@@ -110,19 +112,27 @@ class Ledger(CommandLedger):
         with self._store.snapshot() as reader:
             load(reader)
 
-    def _commit_group(self) -> None:
-        group = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        try:
-            while left := [ticket for ticket in group if not ticket.done]:
-                CommitRound(self._store, self._owners, self._states)(left)
-        except BaseException as error:
-            self._states.clear()
-            told = error if isinstance(error, SafepointError) else StoreUnavailable(f"the writer failed: {error!r}")
-            for ticket in group:
-                if not ticket.done:
-                    ticket.error = told
-            if not isinstance(error, Exception):
-                raise
+    def _write(self, group: Sequence[Ticket]) -> None:
+        with self._writer:
+            try:
+                while left := [ticket for ticket in group if not ticket.done]:
+                    CommitRound(self._store, self._owners, self._states)(left)
+            except BaseException as error:
+                self._states.clear()
+                told = error if isinstance(error, SafepointError) else StoreUnavailable(f"the writer failed: {error!r}")
+                for ticket in group:
+                    if not ticket.done:
+                        ticket.error = told
+                if not isinstance(error, Exception):
+                    raise
+
+
+def _answer(ticket: Ticket) -> Receipt | Exception:
+    if ticket.error is not None:
+        return ticket.error
+    if ticket.receipt is not None:
+        return ticket.receipt
+    return StoreUnavailable("the writer was interrupted; it is not known whether the command was written")
 
 
 __all__ = ["ROUNDS_MAX", "CommandLedger", "Ledger", "Receipt"]

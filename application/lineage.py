@@ -5,7 +5,7 @@ Every prefix is verified as it is read; each run is read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from ..domain.errors import StoreDamaged, StoreError
@@ -21,6 +21,7 @@ from ..domain.replay.context import ContextHistory, Turn, TurnSegment, older_tur
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..ports.event_store import EventReader
 from .states import events_after
+from .uncollected import uncollected
 
 LINEAGE_RUNS_MAX = 4_096
 """Bound on the runs of one turn, repaired claims included; more is a cycle or damage."""
@@ -48,35 +49,54 @@ class LineageBroken(StoreDamaged):
         self.run_id = run_id
 
 
-def segment_of(sealed: Sequence[SealedEvent], *, foreign: bool, high_water: int | None = None) -> SegmentFacts:
+def segment_of(sealed: Iterable[SealedEvent], *, foreign: bool, high_water: int | None = None) -> SegmentFacts | None:
     """The facts of a run's verified events, up to a sequence or to the newest event; a claim at the end is beyond it.
 
     Args:
-        sealed: at least one event, from the first on.
+        sealed: from the first on; None is answered where there is none. They are looked at one by one.
         foreign: absence proves nothing in this run.
         high_water: the boundary, from 1; by default all events but a claim.
     """
-    boundary = len(sealed) if high_water is None else min(high_water, len(sealed))
-    if high_water is None and isinstance(sealed[-1].event, RunClaimed):
-        boundary -= 1
     scanner = Scanner.transient()
     events: list[RunEvent] = []
-    for one in sealed[:boundary]:
-        event = one.event
-        assert isinstance(event, RunEvent)
-        scanner.feed(event_facts(event), one.sequence)
-        events.append(event)
-    first, following = events[0], sealed[boundary].event if boundary < len(sealed) else None
+    boundary: SealedEvent | None = None
+    following: SealedEvent | None = None
+    for one in sealed:
+        if following is not None:
+            boundary = following
+            events.append(_fed(scanner, boundary))
+        following = one
+        if len(events) == high_water:
+            break
+    if following is not None and (
+        boundary is None or (len(events) != high_water and not (high_water is None and _is_claim(following)))
+    ):
+        boundary, following = following, None
+        events.append(_fed(scanner, boundary))
+    if boundary is None:
+        return None
+    first = events[0]
     ref = PrefixRef(
         session_id=first.session_id,
         run_id=first.run_id,
         turn_id=first.turn_id,
         invocation_id=first.invocation_id,
-        high_water=boundary,
-        digest=sealed[boundary - 1].digest,
+        high_water=len(events),
+        digest=boundary.digest,
     )
-    claimed = following if isinstance(following, RunClaimed) else None
+    claimed = following.event if following is not None and isinstance(following.event, RunClaimed) else None
     return SegmentFacts(ref, events, resolve(scanner, foreign=foreign), foreign, claimed)
+
+
+def _fed(scanner: Scanner, sealed: SealedEvent) -> RunEvent:
+    event = sealed.event
+    assert isinstance(event, RunEvent)
+    scanner.feed(event_facts(event), sealed.sequence)
+    return event
+
+
+def _is_claim(sealed: SealedEvent) -> bool:
+    return isinstance(sealed.event, RunClaimed)
 
 
 def read_segment(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentFacts | None:
@@ -88,14 +108,9 @@ def read_segment(reader: SegmentSource, run_id: RunId, high_water: int | None = 
     """
     if isinstance(reader, KnownSegments):
         return reader.segment(run_id, high_water)
-    sealed: list[SealedEvent] = []
-    for one in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
-        sealed.append(one)
-        if high_water is not None and one.sequence > high_water:
-            break
-    if not sealed:
-        return None
-    return segment_of(sealed, foreign=reader.standing(run_id).foreign, high_water=high_water)
+    sealed = events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST)
+    with uncollected():
+        return segment_of(sealed, foreign=reader.standing(run_id).foreign, high_water=high_water)
 
 
 def reading_of(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentReading:

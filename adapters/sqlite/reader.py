@@ -41,14 +41,21 @@ _LIMIT_MAX = 10_000
 _IDLE_MAX = 8
 
 
-def _record(stream: str, version: object, topic: object, state: object) -> StoredRecord:
-    """A row as a record; whatever damage made of its types is left for `unseal` to name."""
-    return StoredRecord(
-        stream,
-        version if isinstance(version, int) else 0,
-        topic if isinstance(topic, str) else "",
-        state if isinstance(state, bytes) else b"",
-    )
+def _records(stream: str, rows: list[tuple[object, object, object]]) -> list[StoredRecord]:
+    """Rows as records; whatever damage made of their types is left for `unseal` to name."""
+    if rows:
+        versions, topics, states = zip(*rows, strict=True)
+        if (set(map(type, versions)), set(map(type, topics)), set(map(type, states))) == ({int}, {str}, {bytes}):
+            return [StoredRecord(stream, *row) for row in rows]  # type: ignore[arg-type]  # seen right above
+    return [
+        StoredRecord(
+            stream,
+            version if isinstance(version, int) else 0,
+            topic if isinstance(topic, str) else "",
+            state if isinstance(state, bytes) else b"",
+        )
+        for version, topic, state in rows
+    ]
 
 
 class SqliteReader(EventReader):
@@ -68,13 +75,14 @@ class SqliteReader(EventReader):
         if not 1 <= limit <= _LIMIT_MAX:
             raise ValueError(f"limit must be 1 to {_LIMIT_MAX}, not {limit}")
         with translated(self._place.database, f"read {stream} in"):
-            return [_record(stream, *row) for row in self.connection.execute(_READ, (stream, after, limit))]
+            rows = self.connection.execute(_READ, (stream, after, limit)).fetchall()
+        return _records(stream, rows)
 
     def last(self, stream: str) -> StoredRecord | None:
         """See `EventReader`."""
         with translated(self._place.database, f"read {stream} in"):
-            row = self.connection.execute(_LAST, (stream,)).fetchone()
-        return None if row is None else _record(stream, *row)
+            rows = self.connection.execute(_LAST, (stream,)).fetchall()
+        return _records(stream, rows)[0] if rows else None
 
     def locate(self, event_id: EventId) -> Location | None:
         """See `EventReader`."""

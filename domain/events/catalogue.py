@@ -76,10 +76,11 @@ def event_from(fields: dict[str, Any], topic: str) -> Event:
     if cls is None:
         raise UnknownEventType(topic)
     try:
-        return cls.model_validate(fields)
+        event: Event = cls.__pydantic_validator__.validate_python(fields)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise MalformedEvent(topic, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return event
 
 
 __all__ = [
