@@ -13,10 +13,12 @@ from safepoint.domain.events.outside import PermissionClosed
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import ClearedBy, EffectCleared, RunAbandoned, RunKind
 from safepoint.domain.events.tool import Observation, Statement
+from safepoint.domain.operation.state import operations_of
+from safepoint.domain.operation.watch_list import uncertain
 from safepoint.domain.projections import TABLES, Row, rows_of
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
 
-from .facts import AT, Facts, prefix
+from .facts import AT, Facts, prefix, run_of, session_of
 
 Views = dict[str, dict[tuple[object, ...], dict[str, object]]]
 
@@ -48,6 +50,7 @@ def story() -> list[Event]:
     events += [dispatch, r.dispatch("b"), r.outcome("b"), r.refusal("c"), r.cancelled(), r.redelivery("a").started]
     closed = r.fact(PermissionClosed, request_id="ask-b", reason="run_stopped")
     events += [closed, r.ended(RunStatus.CANCELLED)]
+    events += uncertain(session_of([]), operations_of(run_of(events)), events[-1])
     sequence = sum(1 for event in events if event.stream == "run:r1")
     parked = r.recovery(dispatch, sequence, observation=Observation.UNREADABLE, reason="contract_forbids_recovery")
     events += [parked.reconciled, parked.decided]
@@ -88,7 +91,7 @@ def test_every_row_names_its_key_and_only_columns_that_there_are() -> None:
 
 
 WANTED: dict[tuple[str, tuple[object, ...]], dict[str, Any]] = {
-    ("sessions", ("s",)): {"opened_at": AT, "head_run_id": "r3", "head_kind": "turn", "head_sequence": 5},
+    ("sessions", ("s",)): {"opened_at": AT, "head_run_id": "r3", "head_kind": "turn", "head_sequence": 6},
     ("runs", ("r1",)): {
         "kind": RunKind.TURN.value,
         "admitted_sequence": 2,
@@ -120,7 +123,7 @@ WANTED: dict[tuple[str, tuple[object, ...]], dict[str, Any]] = {
         "outcome_is_error": 0,
         "cleared_by": "attested",
     },
-    ("operations", ("op-r1-b",)): {"effect": "done", "decision": None, "cleared_by": None},
+    ("operations", ("op-r1-b",)): {"effect": "done", "decision": None, "watched": None, "cleared_by": None},
     ("permissions", ("ask-a",)): {"approved": 1, "decided_by": "Ada", "closed_event_id": None},
     ("permissions", ("ask-b",)): {"approved": None, "decided_event_id": None},
     ("continuations", ("claim-r2",)): {
