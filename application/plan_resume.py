@@ -6,7 +6,7 @@ resuming would do. A plan is no lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..domain.errors import StoreDamaged, StoreError
@@ -49,6 +49,7 @@ from .over import OverJudge
 from .ownership import SessionOwnership
 from .repair_preview import RepairPreview
 from .states import load
+from .uncollected import uncollected
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ class PlanResume:
         self._feature_enabled = feature_enabled
         self._protocol = protocol
 
+    @uncollected()
     def __call__(
         self, session_id: SessionId, agent: Agent, request: PlanRequest, fresh: FreshIds | None = None
     ) -> Planned:
@@ -238,7 +240,7 @@ class PlanResume:
             fresh=fresh,
             candidate=seen.candidate,
             lineage=seen.lineage,
-            workspace=self._workspace(str(agent.workspace)),
+            workspace=self._workspace(str(agent.workspace), _recorded_folder(seen.lineage)),
             profile=profile,
             tools=profile.tools,
             protocol=self._protocol,
@@ -276,9 +278,12 @@ class PlanResume:
             for state in states
         )
 
-    def _workspace(self, path: str) -> WorkspaceFound | WorkspaceUnknown:
+    def _workspace(self, path: str, recorded: str | None) -> WorkspaceFound | WorkspaceUnknown:
         match self._workspaces.observe(path):
             case WorkspaceSeen(identity=identity, canonical_path=canonical):
+                if recorded is not None and self._is_elsewhere_too(identity, canonical, recorded):
+                    detail = "two folders have this identity: one is a copy of the other"
+                    return WorkspaceUnknown(ParkReason.WORKSPACE_COPY_AMBIGUOUS, (recorded, canonical), detail)
                 return WorkspaceFound(identity, canonical)
             case WorkspaceMissing(what=what):
                 detail = f"the {what.value} is not there"
@@ -287,6 +292,16 @@ class PlanResume:
                 return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
             case CouldNotLook(detail=detail):
                 return WorkspaceUnknown(ParkReason.SAFETY_OBSERVATION_UNAVAILABLE, (path,), detail)
+
+    def _is_elsewhere_too(self, identity: str, canonical: str, recorded: str) -> bool:
+        """Whether the folder that the run worked in is still there with the same identity: then this one is no move."""
+        there = self._workspaces.observe(recorded) if recorded != canonical else None
+        return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (identity, recorded)
+
+
+def _recorded_folder(lineage: Sequence[SegmentReading]) -> str | None:
+    source = lineage[-1] if lineage else None
+    return survey(source.events).cwd if isinstance(source, SegmentFacts) else None
 
 
 def _has_open_jobs(source: SegmentFacts) -> bool:

@@ -26,7 +26,7 @@ def cancel_session(out: Output, store: Path, session_id: SessionId) -> int:
     if not places.is_there(store):
         raise UsageError(no_store(store), "Check --store.", code="store_missing")
     with writing(store) as runtime:
-        known(runtime.parts.inspect_sessions(), session_id)
+        known(runtime, session_id)
         result: CancelResult = runtime.parts.cancel_run()(session_id, person())
     out.say(_SAID[result.cancelled].format(run=result.run_id))
     members = {"session_id": session_id, "run_id": result.run_id, "result": result.cancelled.value}

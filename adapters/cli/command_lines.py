@@ -1,4 +1,4 @@
-"""CommandLines that a person can copy: exact, with the store and script that they need."""
+"""Command lines that a person can copy: exact, with the store, script and workspace that they need."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ class CommandLines:
 
     Attributes:
         script: repeated where a model is asked, because no record names it.
+        workspace: repeated there where it was given, because the record names another.
     """
 
     store: Path
     script: Path | None = None
+    workspace: Path | None = None
 
     def about(self, verb: str, *arguments: str) -> str:
         """A command that asks no model."""
@@ -31,7 +33,9 @@ class CommandLines:
     def asking(self, verb: str, *arguments: str) -> str:
         """A command that asks the model."""
         script = () if self.script is None else ("--script", str(places.absolute(self.script)))
-        return self._line(verb, *arguments, *script)
+        given = self.workspace is not None and "--workspace" not in arguments
+        workspace = ("--workspace", str(places.absolute(self.workspace))) if given and self.workspace else ()
+        return self._line(verb, *arguments, *workspace, *script)
 
     def in_text(self, text: str, session_id: str | None) -> str:
         """Put the session, and where it is needed the store, into the commands that a sentence of the table names."""

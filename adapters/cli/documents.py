@@ -34,7 +34,7 @@ _RUN_END: Final = ("status", "failure_class", "detail", "text", "resumable", "re
 
 MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     RUN: ("session_id", "run_id", "repaired", *_RUN_END),
-    LIST: ("store", "exists", "sessions", "after"),
+    LIST: ("store", "exists", "sessions", "after", "condition"),
     STATUS: (
         *("store", "exists", "condition", "sessions", "operations", "unsettled", "permissions", "watched"),
         "commands",

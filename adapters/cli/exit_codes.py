@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from ...domain.reasons import ParkReason
+from ...ports.store_keeping import Trust
 
 
 class ExitCode(IntEnum):
@@ -47,6 +48,11 @@ _CORRUPTION: Final = frozenset(
     }
 )
 _OWNED: Final = frozenset({ParkReason.SESSION_BUSY, ParkReason.OWNER_FENCED})
+
+
+def exit_code_of_trust(trust: Trust) -> ExitCode:
+    """The status for looking at a store: one whose end may be lost is never reported as in order (F1)."""
+    return ExitCode.DONE if trust in {Trust.OK, Trust.COPIED} else ExitCode.CORRUPTION
 
 
 def exit_code_of_park(codes: Iterable[str]) -> ExitCode:

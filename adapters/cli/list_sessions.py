@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...domain.identifiers import SessionId
+from ...ports.store_keeping import StoreCondition, Trust
 from ...ports.views import SessionKey
 from . import documents, places
 from .escaping import one_line
-from .exit_codes import ExitCode
+from .exit_codes import ExitCode, exit_code_of_trust
 from .output import Output
 from .runtimes import no_store, reading
 from .usage import UsageError
@@ -24,6 +25,9 @@ def list_sessions(out: Output, store: Path, limit: int, after: str | None) -> in
         return ExitCode.DONE
     with reading(store) as runtime:
         page = runtime.parts.inspect_sessions().page(after=_key(after), limit=limit)
+        condition: StoreCondition = runtime.parts.store().condition()
+    if condition.trust is not Trust.OK:
+        out.tell(f"This store cannot vouch that it is whole: {condition.detail}. What is not listed may be lost.")
     if not page.sessions:
         out.say("No sessions." if after is None else "No more sessions.")
     else:
@@ -36,9 +40,10 @@ def list_sessions(out: Output, store: Path, limit: int, after: str | None) -> in
         "exists": True,
         "sessions": [documents.of_session(one) for one in page.sessions],
         "after": next_page,
+        "condition": {"trust": condition.trust.value, "detail": condition.detail},
     }
     out.document(documents.LIST, documents.filled(documents.LIST, members))
-    return ExitCode.DONE
+    return exit_code_of_trust(condition.trust)
 
 
 def _cells(session: documents.Json) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Continue, Park
 from ..composition import Runtime
 from . import documents, places
-from .agents import AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
+from .agents import SCRIPTED, AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_park
@@ -30,7 +30,7 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
         return say_nothing(out, documents.PLAN, no_store(store))
     with reading(store) as runtime:
         inspect = runtime.parts.inspect_sessions()
-        summary = meant(inspect) if named is None else known(inspect, named)
+        summary = meant(inspect) if named is None else known(runtime, named)
         if summary is None:
             return say_nothing(out, documents.PLAN, f"Nothing in {store} waits to be continued.")
         source = source_of(runtime, summary)
@@ -38,7 +38,8 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
         agent = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
         assumed = isinstance(agent.provider, RecordedProvider)
-        commands = CommandLines(store, options.script)
+        script = Path("SCRIPT") if assumed and agent.provider.profile().provider == SCRIPTED else options.script
+        commands = CommandLines(store, script, options.workspace)
         return _report(out, runtime, summary.session_id, planned, commands, assumed=assumed)
 
 

@@ -43,10 +43,10 @@ def resume_session(
         return say_nothing(out, documents.RESUME, no_store(store))
     with writing(store) as runtime:
         inspect = runtime.parts.inspect_sessions()
-        summary = meant(inspect) if named is None else known(inspect, named)
+        summary = meant(inspect) if named is None else known(runtime, named)
         if summary is None:
             return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
-        commands = CommandLines(store, options.script)
+        commands = CommandLines(store, options.script, options.workspace)
         source = source_of(runtime, summary)
         workspaces = runtime.parts.workspaces()
         try:

@@ -12,13 +12,15 @@ from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
 from ...domain.identifiers import SessionId
+from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
 from .command_lines import CommandLines
 from .driving import Driving
 from .ending import report_turn
 from .output import Output
 from .policies import described
-from .runtimes import writing
+from .resumable import source_of
+from .runtimes import reading, writing
 from .session_names import session_id_of
 from .usage import UsageError
 
@@ -30,7 +32,7 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
     named = session_id_of(None, session)
     text = _message(prompt)
     parts = parts_for_turn(options)
-    folder = workspace_folder(options)
+    folder = _recorded_folder(store, named, options) or workspace_folder(options)
     runtime = writing(store)
     workspaces = runtime.parts.workspaces()
     require_folder(folder, workspaces)
@@ -39,7 +41,7 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
         driving = Driving(runtime, described(agent.gate, options.policy))
-        commands = CommandLines(store, options.script)
+        commands = CommandLines(store, options.script, options.workspace)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
             result: TurnResult = await use_case(session_id, text, agent, screen, started)
@@ -48,6 +50,15 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
         with driving.explaining(session_id, commands):
             result = anyio.run(driving.through, agent, work)
         return report_turn(out, runtime, result, driving, commands)
+
+
+def _recorded_folder(store: Path, named: SessionId | None, options: AgentOptions) -> str | None:
+    """The folder that the session works in: a new turn goes on there, wherever it is typed, unless one is named."""
+    if options.workspace is not None or named is None or not places.is_there(store):
+        return None
+    with reading(store) as runtime:
+        summary = runtime.parts.inspect_sessions().one(named)
+        return None if summary is None else source_of(runtime, summary).cwd
 
 
 def _message(prompt: str | None) -> str:

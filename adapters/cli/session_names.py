@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import islice
 
 from ...application.inspect_sessions import InspectSessions, SessionSummary
+from ...domain.errors import StoreBehindAnchor, StoreNotAdopted
 from ...domain.identifiers import SessionId, parse_id
+from ...ports.store_keeping import StoreCondition, Trust
+from ..composition import Runtime
 from .usage import UsageError
 
 LOOKED_AT_MAX = 200
@@ -23,6 +26,8 @@ def session_id_of(argument: str | None, option: str | None) -> SessionId | None:
     named = option if argument is None else argument
     if named is None:
         return None
+    if named.startswith("-"):
+        raise UsageError(f"A session id does not begin with a dash: {named!r}.", "`safepoint list` shows the ids.")
     try:
         named.encode()
         return SessionId(parse_id(named, "a session id"))
@@ -38,10 +43,20 @@ def required_session(argument: str | None, option: str | None) -> SessionId:
     return named
 
 
-def known(inspect: InspectSessions, session_id: SessionId) -> SessionSummary:
-    """Look at a session that must exist."""
-    found = inspect.one(session_id)
+def known(runtime: Runtime, session_id: SessionId) -> SessionSummary:
+    """Look at a session that must exist.
+
+    Raises:
+        UsageError: there is none.
+        StoreNotAdopted: none was found, and the store may have lost it: that is no proof that there is none (F1).
+    """
+    found: SessionSummary | None = runtime.parts.inspect_sessions().one(session_id)
     if found is None:
+        condition: StoreCondition = runtime.parts.store().condition()
+        if condition.trust is Trust.COPIED:
+            raise StoreNotAdopted(condition.detail)
+        if condition.trust is not Trust.OK:
+            raise StoreBehindAnchor(condition.detail)
         hint = "`safepoint list` shows the sessions of this store; --store names another."
         raise UsageError(f"There is no session {session_id} in this store.", hint, code="unknown_session")
     return found

@@ -27,7 +27,7 @@ def show_session(
     """Show it; returns the exit status: corruption where the shown run is damaged."""
     with reading(store) as runtime:
         inspect = runtime.parts.inspect_sessions()
-        summary = known(inspect, session_id)
+        summary = known(runtime, session_id)
         runs = inspect.runs(session_id, limit=RUNS_MAX)
         run_id = summary.head_run_id if run is None else RunId(run)
         seen = None if run_id is None else runtime.parts.inspect_runs()(run_id, facts_max=facts_max, full=full)

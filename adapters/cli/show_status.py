@@ -16,7 +16,7 @@ from ..composition import Runtime
 from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line
-from .exit_codes import ExitCode
+from .exit_codes import ExitCode, exit_code_of_trust
 from .output import Output
 from .parking import operation_line, say_ways
 from .runtimes import no_store, reading
@@ -39,7 +39,7 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
         return ExitCode.DONE
     with reading(store) as runtime:
         inspect = runtime.parts.inspect_sessions()
-        sessions = inspect.page(limit=limit).sessions if named is None else (known(inspect, named),)
+        sessions = inspect.page(limit=limit).sessions if named is None else (known(runtime, named),)
         views = runtime.parts.store().views
         rows: Sequence[OperationRow] = views.unsettled(named, limit=limit)
         operations = _judged(runtime, rows)
@@ -62,6 +62,8 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
             "commands": as_documents(ways),
         }
         out.document(documents.STATUS, documents.filled(documents.STATUS, members))
+    if (code := exit_code_of_trust(condition.trust)) is not ExitCode.DONE:
+        return code
     if not fail_if_unsettled:
         return ExitCode.DONE
     if any(one.state is SessionState.UNREADABLE for one in sessions):

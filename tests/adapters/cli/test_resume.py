@@ -265,4 +265,4 @@ def test_a_claim_that_was_never_started_is_repaired_and_its_target_continued(pro
 def test_what_cannot_drift_is_not_accepted(program: Program) -> None:
     ran = program("plan", "s1", "--accept-drift", "weather")
     assert ran.code == 2
-    assert "weather is nothing that can drift" in ran.err
+    assert "weather is nothing to accept" in ran.err

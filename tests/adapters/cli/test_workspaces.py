@@ -1,0 +1,59 @@
+"""Which folder a session works in, and what is printed about it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .program import PAY, Program
+
+
+def killed(program: Program, point: str) -> Path:
+    script = program.script({"text": "I do it.", "calls": [PAY]}, {"text": "More.", "calls": [PAY]}, {"text": "Done."})
+    program.killed_at(point, *program.run("--session", "s1"))
+    return script
+
+
+def test_a_new_turn_of_a_session_goes_on_in_its_own_folder_wherever_it_is_typed(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = killed(program, "P7")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert program("run", "more", "--session", "s1", "--script", script).code == 0
+    assert list(elsewhere.iterdir()) == []
+    assert program.effects == ["paid", "paid"]
+
+
+def test_a_copy_beside_the_folder_that_the_run_worked_in_is_no_move(program: Program, tmp_path: Path) -> None:
+    script = killed(program, "P7")
+    copy = tmp_path / "copy"
+    shutil.copytree(program.workspace, copy)
+    ran = program("resume", "s1", "--script", script, "--workspace", copy, "--json")
+    assert ran.code == 3
+    assert [reason["code"] for reason in ran.document["reasons"]] == ["workspace_copy_ambiguous"]
+    assert (copy / "effects.log").read_text().splitlines() == program.effects == ["paid"]
+    shutil.rmtree(program.workspace)
+    ran = program("plan", "s1", "--script", script, "--workspace", copy, "--json")
+    assert ran.code == 0
+    assert f"--workspace {copy}" in ran.document["commands"][0]["command"]
+
+
+def test_what_a_store_lost_is_never_said_not_to_be_there(program: Program) -> None:
+    killed(program, "P4")
+    Path(f"{program.store}-wal").unlink()
+    Path(f"{program.store}-shm").unlink()
+    for arguments in (("list",), ("status", "--fail-if-unsettled"), ("plan", "s1"), ("show", "s1"), ("cancel", "s1")):
+        ran = program(*arguments)
+        assert ran.code == 4, arguments
+        assert "is lost" in ran.err + ran.out, arguments
+
+
+def test_a_session_is_not_named_like_an_option(program: Program) -> None:
+    program.script({"text": "Hello."})
+    ran = program(*program.run("--session=-dash"))
+    assert ran.code == 2
+    assert "does not begin with a dash" in ran.err
