@@ -17,17 +17,18 @@ from safepoint.application.repair_session import Repaired, RepairKind, RepairSes
 from safepoint.application.spines import Spines
 from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreFull, StoreNotAdopted, StoreUnavailable, WriteRefused
-from safepoint.domain.events.event import RunEvent
+from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.run import ContinuationStarted, RunEnded, RunStatus, StartKind
-from safepoint.domain.events.session import RunAbandoned
+from safepoint.domain.events.session import RunAbandoned, RunKind
 from safepoint.domain.reasons import ParkReason
 from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.resolver import resolve
 from safepoint.domain.recovery.scanner import Scanner
+from safepoint.ports.event_store import Commit, OwnerGuard
 from safepoint.ports.lifecycle_sink import LifecycleKind
 from safepoint.ports.store_keeping import Trust
 
-from ..domain.facts import Facts, prefix
+from ..domain.facts import Facts, prefix, sealed
 from .ledger_world import World
 from .test_ledger import damaged
 
@@ -189,6 +190,25 @@ def test_a_run_that_is_damaged_is_left_untouched_and_its_session_quarantined(wor
     assert result.detail
     assert world.topics() == before
     assert successor.sink.events == []
+
+
+@pytest.mark.parametrize("before", ["nothing", "a run that was not claimed", "a claim of another run"])
+def test_a_run_that_was_admitted_and_that_no_claim_names_is_left_to_a_person(world: World, before: str) -> None:
+    """Written by somebody who went past the ledger, which admits and opens in one commit."""
+    r = world.facts()
+    session: list[Event] = [r.session_opened()]
+    if before != "nothing":
+        run: list[Event] = [r.opened(), r.user(), r.ended()]
+        session += [r.admitted()]
+        if before == "a claim of another run":
+            run += [r.claim(Facts("r8"), [prefix(r, run)]).claimed]
+        world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(run)), ())])
+    session += [Facts("r9").admitted(RunKind.CONTINUATION, claim_id="claim-r9")]
+    world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(session)), ())])
+    result = Successor(world)()
+    assert (result.kind, result.code) == (RepairKind.QUARANTINED, ParkReason.SOURCE_RUN_UNREADABLE)
+    assert "r9" in result.detail
+    assert world.topics("run:r9") == []
 
 
 @pytest.mark.parametrize("stream", ["session:s", "run:r", "the source of a claim"])
