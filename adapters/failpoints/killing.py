@@ -3,8 +3,8 @@
 Honoured only with SAFEPOINT_TEST_HOOKS=1:
 
 - SAFEPOINT_FAILPOINT is a list, separated by commas, of `POINT` or `POINT:N`: die at the Nth hit of that point, by
-  default the first. `random:N` dies at the Nth hit of all points together. A `POINT` that ends with `*` stands for all
-  that begin so.
+  default the first. `random:N` dies at the Nth hit of all points together. A `POINT` stands for its parts, too (`P11`
+  for `P11.claim` and the others), and one that ends with `*` for all that begin so.
 - SAFEPOINT_FAILPOINT_STOP is such a list, too: stop there by SIGSTOP until somebody sends SIGCONT, so that the world
   can be changed at this very instant.
 - SAFEPOINT_FAILPOINT_TRACE names a file; each hit appends its point to it as one line, before anything else happens.
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...ports.failpoints import Failpoints
+from ...ports.failpoints import Failpoint, Failpoints
 from .null import NoFailpoints
 
 HOOKS_VARIABLE = "SAFEPOINT_TEST_HOOKS"
@@ -39,7 +39,9 @@ class Trigger(NamedTuple):
         """True when a hit of `point` counts."""
         if self.point == _ANY_POINT:
             return True
-        return point.startswith(self.point[:-1]) if self.point.endswith("*") else point == self.point
+        if self.point.endswith("*"):
+            return point.startswith(self.point[:-1])
+        return point == self.point or point.startswith(f"{self.point}.")
 
 
 class MalformedFailpoint(ValueError):
@@ -118,4 +120,6 @@ def _trigger(variable: str, text: str) -> Trigger:
         point, count = count, "1"
     if not point or not count.isascii() or not count.isdigit() or int(count) < 1 or (point == _ANY_POINT and not colon):
         raise MalformedFailpoint(variable, text)
+    if point.startswith("P") and not any(named.startswith(point.rstrip("*")) for named in Failpoint):
+        raise MalformedFailpoint(variable, text)  # a mistyped name would never be hit, and a crash test would pass idly
     return Trigger(point, int(count))
