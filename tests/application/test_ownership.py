@@ -182,6 +182,7 @@ def test_who_owns_a_session_can_be_looked_at_without_changing_anything(one: Life
 def test_a_life_knows_itself_alive_and_others_by_their_locks(one: Life, two: Life) -> None:
     assert not one.ownership.is_mine(two.me)
     assert one.ownership.is_mine(one.me)
+    assert not one.ownership.is_mine(two.me)
     assert one.ownership.liveness_of(one.me) is Liveness.ALIVE
     assert one.ownership.liveness_of(two.me) is Liveness.ALIVE
     two.incarnations.die()
