@@ -78,6 +78,8 @@ def test_could_not_look_is_no_proof_of_death(one: Life, two: Life, liveness: Liv
     with pytest.raises(SessionBusy) as busy:
         two.ownership.own(S)
     assert busy.value.liveness is liveness
+    said = "is alive" if liveness is Liveness.ALIVE else "could not be looked at, which is no proof of its death"
+    assert said in str(busy.value)
 
 
 def test_an_owner_that_was_never_registered_could_not_be_looked_at(one: Life, store: MemoryStore) -> None:
@@ -89,6 +91,7 @@ def test_an_owner_that_was_never_registered_could_not_be_looked_at(one: Life, st
     with pytest.raises(SessionBusy) as busy:
         one.ownership.own(S)
     assert (busy.value.owner, busy.value.liveness) == (None, Liveness.COULD_NOT_LOOK)
+    assert one.ownership.owner_of(S)[1:] == (None, Liveness.COULD_NOT_LOOK)
     assert one.ownership.liveness_of(IncarnationId("unknown")) is Liveness.COULD_NOT_LOOK
 
 
