@@ -63,9 +63,9 @@ def request_of(accept_drift: str | None, expect_high_water: int | None, *, drop_
         UsageError: something is to be accepted that cannot drift.
     """
     names = [name.strip() for name in (accept_drift or "").split(",") if name.strip()]
-    # Another permission policy is never accepted: a resume does not widen what a person allowed.
+    # Asking to accept another permission policy is understood and parks: a resume does not widen what a person allowed.
     acceptable = [drift for drift in Drift if drift is not Drift.PERMISSION_POLICY]
-    if unknown := sorted(set(names) - set(acceptable)):
+    if unknown := sorted(set(names) - set(Drift)):
         raise UsageError(f"{', '.join(unknown)} is nothing to accept.", f"Choose from: {', '.join(acceptable)}.")
     return PlanRequest(
         expected_high_water=expect_high_water,

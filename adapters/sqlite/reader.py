@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -39,6 +40,8 @@ _LOCATE = (
 _ADMISSION = "SELECT generation FROM admissions WHERE run_id = ?"
 _LIMIT_MAX = 10_000
 _IDLE_MAX = 8
+OPENING_TRIES = 4
+OPENING_WAIT_SECONDS = 0.05
 
 
 def _records(stream: str, rows: list[tuple[object, object, object]]) -> list[StoredRecord]:
@@ -141,12 +144,9 @@ class Readers:
             if isinstance(anchor, AnchorRecord) and anchor.counter > 0:
                 raise StoreBehindAnchor(f"{self._place.database} is gone: its anchor says that it kept facts")
             raise StoreMissing(f"there is no store at {self._place.database}")
-        connection = self._take(here, anchor)
+        connection = self._begun(here, anchor)
         reusable = False
         try:
-            with translated(self._place.database, "read"):
-                connection.execute("BEGIN")
-                newest(connection)  # the view is of this moment
             yield SqliteReader(connection, self._place, here, anchor)
             reusable = True
         finally:
@@ -159,6 +159,28 @@ class Readers:
             idle, self._idle = self._idle, []
         for connection, _ in idle:
             close_quietly(connection)
+
+    def _begun(self, here: FileIdentity, anchor: AnchorReading) -> sqlite3.Connection:
+        """A connection in a transaction of this moment.
+
+        When the last of other processes closes the store, SQLite takes its WAL away; whoever opens it at that very
+        instant is told that it cannot be read. That passes, so it is tried again before it is believed.
+        """
+        for tries_left in range(OPENING_TRIES - 1, -1, -1):
+            connection: sqlite3.Connection | None = None
+            try:
+                connection = self._take(here, anchor)
+                with translated(self._place.database, "read"):
+                    connection.execute("BEGIN")
+                    newest(connection)  # the view is of this moment
+                return connection
+            except BaseException as error:
+                if connection is not None:
+                    self._give_back(connection, here, reusable=False)
+                if not tries_left or not isinstance(error, StoreUnavailable):
+                    raise
+                time.sleep(OPENING_WAIT_SECONDS)
+        raise AssertionError("the last try raises")
 
     def _take(self, here: FileIdentity, anchor: AnchorReading) -> sqlite3.Connection:
         with self._lock:
