@@ -15,7 +15,9 @@ from dependency_injector import containers, providers
 from ..application.adopt_store import AdoptStore
 from ..application.async_ledger import AsyncLedger
 from ..application.back_up_store import BackUpStore, RestoreStore
+from ..application.cancel_run import COMMAND as CANCEL
 from ..application.cancel_run import CancelRun
+from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
 from ..application.drive_run import DriveRun
 from ..application.export_session import ExportSession
 from ..application.import_session import ImportSession
@@ -112,8 +114,8 @@ def _verify(file: Path) -> Verification:
         store.close()
 
 
-def _answer(cancel_run: Callable[[], CancelRun]) -> Handler:
-    return cancel_run().answer
+def _answer(commands: Callable[[], CommandsFromElsewhere]) -> Handler:
+    return commands().answer
 
 
 class Composition(containers.DeclarativeContainer):
@@ -134,12 +136,12 @@ class Composition(containers.DeclarativeContainer):
     jobs = providers.Singleton(SupervisedJobs, supervisor)
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
 
-    cancel_run = providers.Factory(CancelRun)
+    commands_from_elsewhere = providers.Factory(CommandsFromElsewhere)
     incarnations = providers.Singleton(
         HeardIncarnations,
         providers.Singleton(FileLockIncarnations, settings.provided.locks),
         handover,
-        providers.Callable(_answer, cancel_run.provider).provider,
+        providers.Callable(_answer, commands_from_elsewhere.provider).provider,
     )
 
     live_operations = providers.Singleton(LiveOperations)
@@ -148,6 +150,7 @@ class Composition(containers.DeclarativeContainer):
     ledger = providers.Singleton(Ledger, events, store.provided.owners)
     async_ledger = providers.Singleton(AsyncLedger, ledger)
     ownership = providers.Singleton(SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget)
+    at_owner = providers.Factory(AtOwner, ownership, handover)
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
 
     repair_session = providers.Factory(RepairSession, ledger, spines, sink)
@@ -168,7 +171,8 @@ class Composition(containers.DeclarativeContainer):
         cancel_bound_seconds=settings.provided.cancel_bound_seconds,
     )
     run_turn = providers.Factory(RunTurn, ownership, repair_session, start_turn, drive_run)
-    cancel_run.add_args(ledger, ownership, repair_session, live_runs, handover, spines)
+    cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_session, live_runs, at_owner, spines)
+    commands_from_elsewhere.add_args(providers.Dict({CANCEL: cancel_run.provided.answer}))
     plan_resume = providers.Factory(
         PlanResume,
         events,

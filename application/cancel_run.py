@@ -9,20 +9,19 @@ from enum import StrEnum
 from anyio import RunFinishedError
 
 from ..domain.commands import Append
-from ..domain.errors import SafepointError, StoreDamaged, StoreError, WriteRefused
+from ..domain.errors import StoreDamaged, StoreError, WriteRefused
 from ..domain.events.run import CancelRequested
 from ..domain.identifiers import RunId, SessionId
 from ..domain.reasons import WriteRefusal
-from ..ports.handover import Handover, Message, Reply
-from ..ports.incarnations import Incarnation, Liveness
+from ..ports.handover import Message
+from .commands_from_elsewhere import Announce, AtOwner, text_of
 from .ledger import Ledger
 from .live_runs import LiveRuns
-from .ownership import Owned, SessionBusy, SessionOwnership
+from .ownership import Owned, SessionOwnership
 from .repair_session import RepairKind, RepairSession
 from .run_turn import SessionQuarantined
 from .spines import Spines
 
-ANSWER_SECONDS = 30.0
 COMMAND = "cancel"
 
 
@@ -54,44 +53,35 @@ class CancelRun:
         ownership: SessionOwnership,
         repair: RepairSession,
         live_runs: LiveRuns,
-        handover: Handover,
+        at_owner: AtOwner,
         spines: Spines,
     ) -> None:
         self._ledger = ledger
         self._ownership = ownership
         self._repair = repair
         self._live_runs = live_runs
-        self._handover = handover
+        self._at_owner = at_owner
         self._spines = spines
 
-    def __call__(self, session_id: SessionId, by: str) -> CancelResult:
+    def __call__(
+        self, session_id: SessionId, by: str, announce: Announce = lambda owner, seconds: None
+    ) -> CancelResult:
         """Stop whatever is open in a session. Not for the event loop of a live run: use `LiveRun.cancel` there.
 
         Args:
             by: who stops it, for the record.
+            announce: told before a living owner is waited for.
 
         Raises:
-            SessionBusy: its owner lives and did not answer, or could not be looked at, or is just about to begin a run.
+            SessionBusy: its owner lives and did not answer (OwnerSilent), could not be looked at, or is just about to
+                begin a run.
             SessionQuarantined: its open run is damaged; a person may abandon it.
+            WriteRefused, FailedAtOwner: its living owner could not do it.
             StoreError: it could not be read or written.
         """
-        row, owner, liveness = self._ownership.owner_of(session_id)
-        elsewhere = row is not None and row.incarnation_id is not None
-        if elsewhere and not self._is_mine(owner) and owner is not None and liveness is Liveness.ALIVE:
-            return self._ask(owner, session_id, by)
-        return self._here(session_id, by)
-
-    def _is_mine(self, owner: Incarnation | None) -> bool:
-        return owner is not None and self._ownership.is_mine(owner.incarnation_id)
-
-    def _ask(self, owner: Incarnation, session_id: SessionId, by: str) -> CancelResult:
-        request = {"command": COMMAND, "session_id": session_id, "by": by}
-        answer = self._handover.ask(owner, request, ANSWER_SECONDS)
-        told = answer.message if isinstance(answer, Reply) else {}
-        if told.get("cancelled") not in set(Cancelled):
-            raise SessionBusy(session_id, owner, Liveness.ALIVE)
-        run_id = told.get("run_id")
-        return CancelResult(Cancelled(str(told["cancelled"])), RunId(run_id) if isinstance(run_id, str) else None)
+        return self._at_owner(
+            session_id, COMMAND, {"by": by}, here=lambda: self._here(session_id, by), read=_read, announce=announce
+        )
 
     def _here(self, session_id: SessionId, by: str) -> CancelResult:
         live = self._live_runs.get(session_id)
@@ -137,13 +127,12 @@ class CancelRun:
             if refused.code is not WriteRefusal.RUN_SEALED:
                 raise
 
-    def answer(self, message: Message) -> Message:
+    def answer(self, session_id: SessionId, message: Message) -> Message:
         """Answer a request that another process handed over: the same use case, in the owner's process."""
-        session_id, by = message.get("session_id"), message.get("by")
-        if message.get("command") != COMMAND or not isinstance(session_id, str) or not isinstance(by, str):
-            return {"error": "unknown_request"}
-        try:
-            result = self._here(SessionId(session_id), by)
-        except SafepointError as error:
-            return {"error": type(error).__name__}
+        result = self._here(session_id, text_of(message, "by"))
         return {"cancelled": result.cancelled.value, "run_id": result.run_id}
+
+
+def _read(told: Message) -> CancelResult:
+    run_id = told["run_id"]
+    return CancelResult(Cancelled(str(told["cancelled"])), None if run_id is None else RunId(str(run_id)))

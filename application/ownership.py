@@ -25,10 +25,12 @@ class SessionBusy(SafepointError):
         liveness: whether it was seen alive, or could not be looked at.
     """
 
-    def __init__(self, session_id: SessionId, owner: Incarnation | None, liveness: Liveness) -> None:
+    def __init__(
+        self, session_id: SessionId, owner: Incarnation | None, liveness: Liveness, seen: str | None = None
+    ) -> None:
         who = "an unknown process" if owner is None else f"process {owner.pid} on {owner.host}"
-        seen = "is alive" if liveness is Liveness.ALIVE else "could not be looked at, which is no proof of its death"
-        super().__init__(f"session {session_id} is owned by {who}, which {seen}")
+        alive = "is alive" if liveness is Liveness.ALIVE else "could not be looked at, which is no proof of its death"
+        super().__init__(f"session {session_id} is owned by {who}, which {seen or alive}")
         self.session_id = session_id
         self.owner = owner
         self.liveness = liveness

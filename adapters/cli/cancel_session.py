@@ -7,6 +7,7 @@ from pathlib import Path
 from ...application.cancel_run import Cancelled, CancelResult
 from ...domain.identifiers import SessionId
 from . import documents, places
+from .announcing import announcing
 from .exit_codes import ExitCode
 from .output import Output
 from .persons import person
@@ -27,7 +28,7 @@ def cancel_session(out: Output, store: Path, session_id: SessionId) -> int:
         raise UsageError(no_store(store), "Check --store.", code="store_missing")
     with writing(store) as runtime:
         known(runtime, session_id)
-        result: CancelResult = runtime.parts.cancel_run()(session_id, person())
+        result: CancelResult = runtime.parts.cancel_run()(session_id, person(), announcing(out))
     out.say(_SAID[result.cancelled].format(run=result.run_id))
     members = {"session_id": session_id, "run_id": result.run_id, "result": result.cancelled.value}
     out.document(documents.CANCEL, documents.filled(documents.CANCEL, members))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
+from ...application.commands_from_elsewhere import FailedAtOwner
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
 from ...application.start_turn import HistoryUnusable
@@ -20,6 +21,7 @@ from ...domain.errors import (
     StoreUnavailable,
     StoreUnusable,
     StoreVersionNewer,
+    StoreVersionOlder,
     WriteRefused,
 )
 from ...domain.explanations import explain
@@ -56,6 +58,8 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.USAGE, "provider_unusable", error.detail, error.next_step)
         case SessionBusy():
             return _explained(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), error.session_id)
+        case FailedAtOwner():
+            return _explained(ExitCode.BUSY, error.code or ParkReason.SESSION_BUSY, str(error), error.session_id)
         case SessionQuarantined():
             code = error.repaired.code or ParkReason.SOURCE_RUN_UNREADABLE
             return _explained(ExitCode.CORRUPTION, code, str(error), error.repaired.session_id)
@@ -83,6 +87,9 @@ def failure_of(error: BaseException) -> Failure:
 
 
 _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names owners), then try again."
+_BRING_FORWARD: Final = (
+    "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
+)
 _LEAVE_OUT: Final = "Start the turn in another session; the damaged runs stay as they are."
 
 
@@ -93,6 +100,10 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.USAGE, "store_missing", error.detail, hint)
         case StoreUnusable():
             return Failure(ExitCode.USAGE, "store_unusable", error.detail, "Name another file with --store.")
+        case StoreVersionOlder():
+            return Failure(
+                ExitCode.USAGE, "store_version_older", f"{error.detail}; it was left as it is.", _BRING_FORWARD
+            )
         case StoreVersionNewer():
             return _explained(ExitCode.USAGE, error.code, error.detail)
         case StoreBehindAnchor():

@@ -243,22 +243,6 @@ def test_a_damaged_run_is_not_called_closed() -> None:
         Process(world).cancel(SESSION, "bob")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {},
-        {"command": "cancel"},
-        {"command": "cancel", "session_id": 7, "by": "bob"},
-        {"command": "explode", "session_id": "s1", "by": "bob"},
-        {"command": "cancel", "session_id": "s1", "by": None},
-    ],
-)
-def test_a_message_that_is_no_request_is_answered_and_does_nothing(message: dict[str, str | int | None]) -> None:
-    process = Process()
-    assert process.cancel.answer(message) == {"error": "unknown_request"}
-    assert process.session_events() == []
-
-
 def test_an_owner_with_an_open_run_that_it_drives_no_more_closes_it_when_it_is_asked_by_another() -> None:
     world = World()
     owner, other = Process(world), Process(world)

@@ -30,7 +30,9 @@ from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
 from safepoint.application.async_ledger import AsyncLedger
+from safepoint.application.cancel_run import COMMAND as CANCEL
 from safepoint.application.cancel_run import CancelRun
+from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
 from safepoint.application.drive_run import DriveRun
 from safepoint.application.ledger import Ledger
 from safepoint.application.lineage import read_segment
@@ -184,7 +186,9 @@ class Process:
             self.failpoints,
             self.sink,
         )
-        self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.handover, self.spines)
+        self.at_owner = AtOwner(self.ownership, self.handover)
+        self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.at_owner, self.spines)
+        self.commands = CommandsFromElsewhere({CANCEL: self.cancel.answer})
 
     @property
     def handover(self) -> Handover:
@@ -193,7 +197,7 @@ class Process:
 
     def listen(self) -> None:
         """Answer what other processes hand over."""
-        self.handover.serve(self.ownership.incarnation, self.cancel.answer)
+        self.handover.serve(self.ownership.incarnation, self.commands.answer)
 
     def die(self) -> None:
         """Be killed, as others see it; what runs on in this test runs on in a ghost."""
