@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ..domain.identifiers import IncarnationId, SessionId
 from .incarnations import Incarnation
+
+TOGETHER_MAX = 1000
+"""How many rows may be taken or released in one transaction."""
 
 
 class Ownership(NamedTuple):
@@ -42,9 +46,31 @@ class SessionOwners(Protocol):
         """Give the session up if it is still owned so; False when it is not."""
 
     @abstractmethod
+    def take_all(self, incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
+        """As `take` for each of several rows, in their order and in one transaction: what has changed is not taken.
+
+        Args:
+            seen: rows of different sessions, at most `TOGETHER_MAX`.
+        """
+
+    @abstractmethod
+    def release_all(self, owned: Sequence[Ownership]) -> Sequence[bool]:
+        """As `release` for each of several rows, in their order and in one transaction.
+
+        Args:
+            owned: rows of different sessions, each with its owner, at most `TOGETHER_MAX`.
+        """
+
+    @abstractmethod
     def register(self, incarnation: Incarnation) -> None:
         """Record the facts of an incarnation before it owns anything; idempotent."""
 
     @abstractmethod
     def incarnation(self, incarnation_id: IncarnationId) -> Incarnation | None:
         """The recorded facts of an incarnation, or None when it was never registered."""
+
+
+def require_few(rows: Sequence[Ownership]) -> None:
+    """Refuse more rows than one transaction may change, and rows of one session twice: a caller's bug."""
+    if len(rows) > TOGETHER_MAX or len({row.session_id for row in rows}) < len(rows):
+        raise ValueError(f"at most {TOGETHER_MAX} rows of different sessions, not {len(rows)}")

@@ -167,6 +167,18 @@ class ContinuationRow(NamedTuple):
     started_event_id: EventId | None
 
 
+class Kinship(NamedTuple):
+    """How a session stands in the order of repair: only a hint, which the events decide.
+
+    `unstarted` is true where the head was admitted by a claim and has no event. `parent_session_id` is where the run
+    stands that started the session's first one; None where no run did, or none that is known.
+    """
+
+    session_id: SessionId
+    unstarted: bool
+    parent_session_id: SessionId | None
+
+
 class SessionViews(Protocol):
     """Sessions and their runs.
 
@@ -195,6 +207,20 @@ class SessionViews(Protocol):
         """Runs of a session without terminal event that nobody abandoned; whoever repairs confirms it from the
         events.
         """
+
+
+class FamilyViews(Protocol):
+    """Sessions of child runs, which are repaired before those of their parents. SPEC section 11."""
+
+    @abstractmethod
+    def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
+        """Those of the named sessions that an event names, at most `PAGE_MAX` of them, in any order."""
+
+    @abstractmethod
+    def children(
+        self, session_id: SessionId, *, after: SessionId | None = None, limit: int = PAGE_MAX
+    ) -> Sequence[SessionId]:
+        """Sessions of child runs that a run of this session started, in order of their ids; each once."""
 
 
 class OperationViews(Protocol):
@@ -240,5 +266,5 @@ class ContinuationViews(Protocol):
         """Claims of a session, oldest first."""
 
 
-class Views(SessionViews, OperationViews, ContinuationViews, Protocol):
+class Views(SessionViews, FamilyViews, OperationViews, ContinuationViews, Protocol):
     """All of them."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...domain.identifiers import IncarnationId, SessionId
 from ...ports.incarnations import Incarnation
-from ...ports.session_owners import Ownership, SessionOwners
+from ...ports.session_owners import Ownership, SessionOwners, require_few
 from .tables import MemoryTables, require_readable, require_writable
 
 
@@ -40,6 +42,21 @@ class MemorySessionOwners(SessionOwners):
                 return False
             self._tables.owners[session_id] = Ownership(session_id, None, epoch)
             return True
+
+    def take_all(self, incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
+        """See `SessionOwners`."""
+        require_few(seen)
+        with self._tables.lock:
+            return [self.take(row.session_id, incarnation_id, row) for row in seen]
+
+    def release_all(self, owned: Sequence[Ownership]) -> Sequence[bool]:
+        """See `SessionOwners`."""
+        require_few(owned)
+        with self._tables.lock:
+            return [
+                row.incarnation_id is not None and self.release(row.session_id, row.incarnation_id, row.epoch)
+                for row in owned
+            ]
 
     def register(self, incarnation: Incarnation) -> None:
         """See `SessionOwners`."""

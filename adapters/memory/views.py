@@ -10,6 +10,7 @@ from ...domain.projections import Column
 from ...ports.views import (
     PAGE_MAX,
     ContinuationRow,
+    Kinship,
     OperationKey,
     OperationRow,
     PermissionRow,
@@ -80,6 +81,36 @@ class MemoryViews(Views):
             ),
         )
         return _typed(RunRow, sorted(rows, key=lambda row: _number(row, "admitted_sequence")))
+
+    def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
+        """See `FamilyViews`."""
+        if len(session_ids) > PAGE_MAX:
+            raise ValueError(f"at most {PAGE_MAX} sessions, not {len(session_ids)}")
+        asked = frozenset(session_ids)
+        rows = self._rows("sessions", lambda row: row["session_id"] in asked)
+        return [
+            Kinship(one.session_id, self._is_unstarted(one), self._parent(one.session_id))
+            for one in map(self._session, rows)
+        ]
+
+    def children(
+        self, session_id: SessionId, *, after: SessionId | None = None, limit: int = PAGE_MAX
+    ) -> Sequence[SessionId]:
+        """See `FamilyViews`."""
+        _require_limit(limit)
+        parents = {row["run_id"] for row in self._rows("runs", lambda row: row["session_id"] == session_id)}
+        rows = _typed(RunRow, self._rows("runs", lambda row: row["parent_run_id"] in parents))
+        found = {row.session_id for row in rows if row.session_id is not None}
+        return sorted(one for one in found if after is None or one > after)[:limit]
+
+    def _is_unstarted(self, session: SessionRow) -> bool:
+        head = None if session.head_run_id is None else self.run(session.head_run_id)
+        return head is not None and session.head_kind == "continuation" and head.opened_event_id is None
+
+    def _parent(self, session_id: SessionId) -> SessionId | None:
+        first = next(iter(self.runs(session_id, limit=1)), None)
+        parent = None if first is None or first.parent_run_id is None else self.run(first.parent_run_id)
+        return None if parent is None else parent.session_id
 
     def operations(self, run_id: RunId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[OperationRow]:
         """See `OperationViews`."""

@@ -7,13 +7,14 @@ given again, but to another incarnation, and a guard names both.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
 from ...domain.errors import StoreDamaged, StoreUnavailable
 from ...domain.identifiers import IncarnationId, SessionId
 from ...ports.incarnations import Incarnation
-from ...ports.session_owners import Ownership, SessionOwners
+from ...ports.session_owners import Ownership, SessionOwners, require_few
 from .errors import translated
 from .place import Place
 from .reader import Readers
@@ -72,6 +73,34 @@ class SqliteSessionOwners(SessionOwners):
             transaction.cursor.execute(_SET, (session_id, None, epoch))
         return True
 
+    def take_all(self, incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
+        """See `SessionOwners`."""
+        require_few(seen)
+        if not seen:
+            return ()
+        with self._transaction() as transaction:
+            if _recorded(transaction.raw, incarnation_id) is None:
+                raise ValueError(f"incarnation {incarnation_id} was never registered")
+            answers = [
+                Ownership(row.session_id, incarnation_id, row.epoch + 1)
+                if _present(transaction, row.session_id) == row
+                else None
+                for row in seen
+            ]
+            _set_all(transaction, [taken for taken in answers if taken is not None])
+        return answers
+
+    def release_all(self, owned: Sequence[Ownership]) -> Sequence[bool]:
+        """See `SessionOwners`."""
+        require_few(owned)
+        if not owned:
+            return ()
+        with self._transaction() as transaction:
+            answers = [row.incarnation_id is not None and _present(transaction, row.session_id) == row for row in owned]
+            released = (row for row, owns in zip(owned, answers, strict=True) if owns)
+            _set_all(transaction, [row._replace(incarnation_id=None) for row in released])
+        return answers
+
     def register(self, incarnation: Incarnation) -> None:
         """See `SessionOwners`."""
         with self._transaction() as transaction:
@@ -96,6 +125,13 @@ class SqliteSessionOwners(SessionOwners):
 
 def _present(transaction: Transaction, session_id: SessionId) -> Ownership | None:
     return _ownership(transaction.raw.execute(_OWNER, (session_id,)).fetchone())
+
+
+def _set_all(transaction: Transaction, rows: Sequence[Ownership]) -> None:
+    if not rows:
+        transaction.undo()
+    for row in rows:
+        transaction.cursor.execute(_SET, row)
 
 
 def _ownership(row: tuple[SessionId, IncarnationId | None, int] | None) -> Ownership | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ...domain.errors import StoreDamaged
+from ...domain.events.session import RunKind
 from ...domain.events.tool import ToolDispatched
 from ...domain.identifiers import OperationId, RunId, SessionId, run_stream
 from ...ports.views import (
     PAGE_MAX,
     ContinuationRow,
+    Kinship,
     OperationKey,
     OperationRow,
     PermissionRow,
@@ -42,6 +45,14 @@ _SESSION = f"""SELECT s.session_id, s.opened_at, s.head_run_id, s.head_kind, s.h
     r.status, r.failure_class, r.ended_at, r.abandoned_by, r.incarnation_id,
     (SELECT COUNT(*) FROM operations WHERE session_id = s.session_id AND {WATCHED}) + (SELECT COUNT(*) {_OF_HEAD})
     FROM sessions s LEFT JOIN runs r ON r.run_id = s.head_run_id"""
+_KINSHIP = f"""SELECT s.session_id, s.head_kind = '{RunKind.CONTINUATION}' AND r.opened_event_id IS NULL,
+    (SELECT p.session_id FROM runs p WHERE p.run_id = (
+        SELECT parent_run_id FROM runs WHERE session_id = s.session_id ORDER BY admitted_sequence LIMIT 1))
+    FROM json_each(?) asked JOIN sessions s ON s.session_id = asked.value
+    LEFT JOIN runs r ON r.run_id = s.head_run_id"""
+_CHILDREN = """SELECT DISTINCT c.session_id FROM runs p
+    JOIN runs c ON c.parent_run_id IS NOT NULL AND c.parent_run_id = p.run_id
+    WHERE p.session_id = ? AND c.session_id > ? ORDER BY c.session_id LIMIT ?"""
 _UNSETTLED = f"""SELECT {", ".join(OperationRow._fields)} FROM operations WHERE {WATCHED}
     UNION ALL SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)} FROM sessions s
     {_OF_HEAD.replace("FROM runs h", "JOIN runs h")}"""
@@ -89,6 +100,19 @@ class SqliteViews(Views):
         """See `SessionViews`."""
         sql = f"{_RUN} WHERE session_id = ? AND {OPEN_RUN} ORDER BY admitted_sequence"
         return [RunRow(*row) for row in self._rows(sql, session_id)]
+
+    def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
+        """See `FamilyViews`."""
+        if len(session_ids) > PAGE_MAX:
+            raise ValueError(f"at most {PAGE_MAX} sessions, not {len(session_ids)}")
+        rows = self._rows(_KINSHIP, json.dumps(session_ids))
+        return [Kinship(session_id, bool(unstarted), parent) for session_id, unstarted, parent in rows]
+
+    def children(
+        self, session_id: SessionId, *, after: SessionId | None = None, limit: int = PAGE_MAX
+    ) -> Sequence[SessionId]:
+        """See `FamilyViews`."""
+        return [SessionId(child) for (child,) in self._rows(_CHILDREN, session_id, after or "", limit=limit)]
 
     def operations(self, run_id: RunId, *, after: int = 0, limit: int = PAGE_MAX) -> Sequence[OperationRow]:
         """See `OperationViews`."""

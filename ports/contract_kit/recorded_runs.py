@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
@@ -42,6 +42,14 @@ def incarnation_named(name: str) -> Incarnation:
         boot_id="boot",
         pid_namespace="pid",
     )
+
+
+class Parent(NamedTuple):
+    """Who started a child run."""
+
+    parent_session_id: SessionId
+    parent_run_id: RunId
+    parent_operation_id: OperationId
 
 
 class RecordedSession:
@@ -96,8 +104,8 @@ class RecordedSession:
         self._ids += 1
         return EventId(f"event-{self.name}-{self._ids:04d}")
 
-    def opened(self, run_name: str = "a", at: str = NOON) -> tuple[Event, ...]:
-        """Open the session (when it has no run yet) and a run with its user message."""
+    def opened(self, run_name: str = "a", at: str = NOON, *, parent: Parent | None = None) -> tuple[Event, ...]:
+        """Open the session (when it has no run yet) and a run with its user message; with a parent, as its child."""
         run_id = self.run_id(run_name)
         admitted = session.RunAdmitted(
             event_id=self.event_id(),
@@ -106,7 +114,7 @@ class RecordedSession:
             run_id=run_id,
             turn_id=TurnId(f"turn-{run_id}"),
             invocation_id=InvocationId(f"invocation-{run_id}"),
-            kind=session.RunKind.TURN,
+            kind=session.RunKind.TURN if parent is None else session.RunKind.CHILD,
         )
         opened = run.RunOpened(
             **self._spine(run_name, at),
@@ -117,6 +125,7 @@ class RecordedSession:
             protocol=run.TOOL_BOUNDARY_PROTOCOL,
             incarnation_id=self.guard.incarnation_id,
             epoch=1,
+            **({} if parent is None else parent._asdict()),
         )
         user = model.UserMessage(**self._spine(run_name, at), text="hello")
         if f"session:{self.session_id}" in self._heads:
@@ -237,6 +246,20 @@ class RecordedSession:
             trigger=run.Trigger.PERSON,
             incarnation_id=self.guard.incarnation_id,
             epoch=1,
+        )
+
+    def admitted_target(self, claim: str = "claim", run_name: str = "a") -> session.RunAdmitted:
+        """The session admits what a claim continues with."""
+        target = self.run_id(f"{run_name}-target")
+        return session.RunAdmitted(
+            event_id=self.event_id(),
+            session_id=self.session_id,
+            occurred_at=NOON,
+            run_id=target,
+            turn_id=TurnId(f"turn-{target}"),
+            invocation_id=InvocationId(f"invocation-{target}"),
+            kind=session.RunKind.CONTINUATION,
+            claim_id=ClaimId(f"{claim}-{self.name}"),
         )
 
     def asked(self, call: str, run_name: str = "a") -> outside.PermissionRequested:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
 from ...domain.identifiers import IncarnationId, SessionId
-from ..session_owners import Ownership, SessionOwners
+from ..session_owners import TOGETHER_MAX, Ownership, SessionOwners
 from .recorded_runs import incarnation_named
 
 SESSION = SessionId("session")
@@ -89,6 +90,45 @@ class SessionOwnersContract:
         with pytest.raises(ValueError, match="never registered"):
             owners.take(SESSION, FIRST, None)
         assert owners.owner(SESSION) is None
+
+    def test_many_sessions_are_taken_together_but_for_those_that_have_changed(self, registered: SessionOwners) -> None:
+        seen = [registered.take(SessionId(name), FIRST, None) for name in "abc"]
+        rows = [row for row in seen if row is not None]
+        moved = registered.take(SessionId("b"), SECOND, rows[1])
+        assert list(registered.take_all(SECOND, rows)) == [
+            Ownership(SessionId("a"), SECOND, 2),
+            None,
+            Ownership(SessionId("c"), SECOND, 2),
+        ]
+        assert registered.owner(SessionId("b")) == moved
+        assert list(registered.take_all(FIRST, rows)) == [None, None, None]
+        assert registered.owner(SessionId("a")) == Ownership(SessionId("a"), SECOND, 2)
+
+    def test_many_sessions_are_released_together_each_by_its_owner_alone(self, registered: SessionOwners) -> None:
+        taken = [registered.take(SessionId(name), FIRST, None) for name in "abc"]
+        rows = [row for row in taken if row is not None]
+        assert registered.take(SessionId("b"), SECOND, rows[1]) is not None
+        assert list(registered.release_all(rows)) == [True, False, True]
+        assert registered.owner(SessionId("a")) == Ownership(SessionId("a"), None, 1)
+        assert registered.owner(SessionId("b")) == Ownership(SessionId("b"), SECOND, 2)
+        assert list(registered.release_all(rows)) == [False, False, False]
+
+    def test_none_together_are_none(self, registered: SessionOwners) -> None:
+        assert (list(registered.take_all(FIRST, [])), list(registered.release_all([]))) == ([], [])
+
+    def test_a_life_that_is_not_recorded_owns_nothing_together_either(self, registered: SessionOwners) -> None:
+        row = registered.take(SESSION, FIRST, None)
+        assert row is not None
+        with pytest.raises(ValueError, match="never registered"):
+            registered.take_all(IncarnationId("third"), [row])
+        assert registered.owner(SESSION) == row
+
+    @pytest.mark.parametrize("rows", [["s", "s"], [f"s{n}" for n in range(TOGETHER_MAX + 1)]], ids=["twice", "many"])
+    def test_a_bound_on_what_is_changed_together(self, registered: SessionOwners, rows: list[str]) -> None:
+        asked = [Ownership(SessionId(name), FIRST, 1) for name in rows]
+        for change in (partial(registered.take_all, SECOND), registered.release_all):
+            with pytest.raises(ValueError, match="different sessions"):
+                change(asked)
 
     def test_of_many_who_take_at_once_one_wins(self, owners: SessionOwners) -> None:
         names = [IncarnationId(f"life-{n}") for n in range(8)]

@@ -11,8 +11,8 @@ from ...domain.identifiers import OperationId, RunId, SessionId
 from ..event_store import EventStore
 from ..session_owners import SessionOwners
 from ..store_keeping import Projections
-from ..views import PAGE_MAX, Views
-from .recorded_runs import RecordedSession
+from ..views import PAGE_MAX, Kinship, Views
+from .recorded_runs import Parent, RecordedSession
 
 
 class ViewsContract:
@@ -100,6 +100,33 @@ class ViewsContract:
         assert list(second) == list(rows[1:3])
         assert list(views.runs(SessionId("unknown"))) == []
         assert views.run(RunId("run-one-b")) == rows[2]
+
+    def test_sessions_of_child_runs_are_found_by_their_parents(
+        self, views: Views, event_store: EventStore, owners: SessionOwners, recorded: RecordedSession
+    ) -> None:
+        parent = Parent(recorded.session_id, recorded.run_id(), recorded.operation_id("call"))
+        children = [RecordedSession(name) for name in ("x", "w")]
+        for child in children:
+            child.own(owners)
+            child.keep(event_store, *child.opened(parent=parent))
+        assert list(views.children(recorded.session_id)) == ["session-w", "session-x"]
+        assert list(views.children(recorded.session_id, limit=1)) == ["session-w"]
+        assert list(views.children(recorded.session_id, after=SessionId("session-w"))) == ["session-x"]
+        assert list(views.children(SessionId("session-x"))) == []
+        asked = [SessionId(name) for name in ("session-x", "unknown", recorded.session_id)]
+        assert sorted(views.kinships(asked)) == [
+            Kinship(recorded.session_id, unstarted=False, parent_session_id=None),
+            Kinship(SessionId("session-x"), unstarted=False, parent_session_id=recorded.session_id),
+        ]
+        assert list(views.kinships([])) == []
+
+    def test_a_session_whose_claim_was_never_started_is_seen(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        recorded.keep(event_store, recorded.ended())
+        recorded.keep(event_store, recorded.claimed(), recorded.admitted_target())
+        (kinship,) = views.kinships([recorded.session_id])
+        assert kinship.unstarted
 
     def test_open_runs_are_those_without_a_terminal_event(
         self, views: Views, event_store: EventStore, recorded: RecordedSession

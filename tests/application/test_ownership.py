@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -151,6 +152,12 @@ class Contested(SessionOwners):
 
     def release(self, session_id: SessionId, incarnation_id: IncarnationId, epoch: int) -> bool:
         return self._owners.release(session_id, incarnation_id, epoch)
+
+    def take_all(self, incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
+        return self._owners.take_all(incarnation_id, seen)
+
+    def release_all(self, owned: Sequence[Ownership]) -> Sequence[bool]:
+        return self._owners.release_all(owned)
 
     def register(self, incarnation: Incarnation) -> None:
         self._owners.register(incarnation)
