@@ -8,7 +8,7 @@ PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.
 # Tests start the program hundreds of times: compiled modules are kept between starts, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test crash crash-soak check static format
+.PHONY: help venv demo test crash crash-soak bench bench-quick check static format
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,6 +30,12 @@ crash: $(STAMP) ## run the crash tests alone
 crash-soak: $(STAMP) ## kill at 2,000 random instants
 	@$(PY) -m pytest -q -n auto -m soak tests
 
+bench: $(STAMP) ## measure the bars of the specification on this machine; about a quarter of an hour (BENCH_SCALE=0.1: less)
+	@$(PY) -m bench
+
+bench-quick: $(STAMP) ## the same at a hundredth of the sizes: does it work, not how fast is it
+	@$(PY) -m bench --scale 0.01
+
 check: static test ## everything that a commit must pass
 
 static: $(STAMP) ## format, lint, strict types, import contracts
@@ -37,6 +43,7 @@ static: $(STAMP) ## format, lint, strict types, import contracts
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary $(PACKAGES)
 	@$(VENV)/bin/mypy --no-error-summary tests
+	@$(VENV)/bin/mypy --no-error-summary -p bench
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/import-contracts.log || { cat $(VENV)/import-contracts.log; exit 1; }
 
 format: $(STAMP) ## rewrite the files in the one format
