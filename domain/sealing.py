@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from . import canonical
-from .events.catalogue import MalformedEvent, UnknownEventType, event_from
+from .events.catalogue import EVENTS, MalformedEvent, UnknownEventType, event_from
 from .events.event import Event, Value
 from .reasons import LedgerIssue
 
@@ -145,9 +147,68 @@ def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedE
     Raises:
         DamagedEvent: the row is not the event that belongs here.
     """
-
-    if record.version != sequence:
+    stream, version, topic, state = record
+    if version != sequence:
         raise _damaged(record, LedgerIssue.SEQUENCE_GAP, f"version {sequence} was expected")
+    event = _unsealed_quickly(topic, state, sequence, previous_digest) or _unsealed(record, sequence, previous_digest)
+    if event.stream != stream:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
+    return SealedEvent(stream, sequence, event, state, digest_of(state), previous_digest)
+
+
+def _unsealed_quickly(topic: str, state: bytes, sequence: int, previous_digest: str) -> Event | None:
+    """The event of which sealing makes exactly these bytes at this place; None where that is not seen at once.
+
+    Nothing else has to be known of the bytes: whatever they are, they are what `seal` makes of this event.
+    """
+    cls = EVENTS.get(topic)
+    if cls is None:
+        return None
+    try:
+        event = cls.__pydantic_validator__.validate_json(state, extra="ignore")  # the seals, and what is compared below
+    except ValidationError:
+        return None
+    fields = event.__dict__
+    for name in _loose_fields(cls):
+        value = fields[name]
+        if type(value) not in _ATOMS and not _is_plain_inside(value):
+            return None
+    seals = {"type": topic, "sequence": sequence, "previous_digest": previous_digest}
+    return event if canonical.encode_quickly({**fields, **seals}, _members) == state else None
+
+
+@cache
+def _loose_fields(cls: type[BaseModel]) -> tuple[str, ...]:
+    """The fields that are not text, words, whole numbers or flags once they are validated."""
+    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation))
+
+
+def _is_atomic(annotation: Any) -> bool:
+    """Whether every value of a type is one of `_ATOMS`, or a word of an enumeration."""
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return _ATOMS.issuperset(map(type, get_args(annotation)))
+    if origin is Annotated:
+        return _is_atomic(get_args(annotation)[0])
+    if origin is not None:
+        return origin in (Union, UnionType) and all(map(_is_atomic, get_args(annotation)))
+    kind = getattr(annotation, "__supertype__", annotation)
+    return kind in _ATOMS or (isinstance(kind, type) and issubclass(kind, StrEnum))
+
+
+def _is_plain_inside(value: object) -> bool:
+    """As `_is_plain`, of a validated part of an event: only what its type leaves open is looked at."""
+    if not isinstance(value, Value):
+        return _is_plain(value)
+    fields = value.__dict__
+    for name in _loose_fields(type(value)):
+        if type(fields[name]) not in _ATOMS and not _is_plain_inside(fields[name]):
+            return False
+    return True
+
+
+def _unsealed(record: StoredRecord, sequence: int, previous_digest: str) -> Event:
+    """As `_unsealed_quickly`, of any bytes, and says what is wrong."""
     topic, state = record.topic, record.state
     try:
         fields = canonical.decode_canonical(state)
@@ -162,12 +223,9 @@ def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedE
     ):
         raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "type, sequence or previous digest do not match")
     try:
-        event = event_from(fields, topic)
+        return event_from(fields, topic)
     except (UnknownEventType, MalformedEvent) as error:
         raise _damaged(record, LedgerIssue.CHAIN_BROKEN, str(error)) from error
-    if event.stream != record.stream:
-        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
-    return SealedEvent(record.stream, sequence, event, state, digest_of(state), previous_digest)
 
 
 def _damaged(record: StoredRecord, kind: LedgerIssue, detail: str) -> DamagedEvent:
