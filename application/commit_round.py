@@ -6,8 +6,10 @@ A refusal is final only when it was decided on fresh, durable state: anything el
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 
 from ..domain.commands import AnyCommand
 from ..domain.decision import Refusal, misfit
@@ -87,7 +89,8 @@ class CommitRound:
         self._store = store
         self._owners = owners
         self._states = states
-        self._heads = Heads(states, self._read)
+        self._view = _View(store)
+        self._heads = Heads(states, self._view.read)
         self._accepted: list[tuple[Ticket, Commit, frozenset[str]]] = []
         self._refused: list[_Refused] = []
 
@@ -97,8 +100,9 @@ class CommitRound:
         Raises:
             StoreError: what was accepted could not be written, or it is not known whether it was.
         """
-        for ticket in tickets:
-            self._answering(ticket, partial(self._propose, ticket))
+        with self._view:
+            for ticket in tickets:
+                self._answering(ticket, partial(self._propose, ticket))
         overtaken = self._write() if self._accepted else frozenset()
         for refused in self._refused:
             if overtaken.isdisjoint(refused.streams):  # else it was decided on a neighbour that came to nothing
@@ -163,9 +167,39 @@ class CommitRound:
         row = self._owners.owner(guard.session_id)
         return row is None or row.epoch != guard.epoch or row.incarnation_id not in {None, guard.incarnation_id}
 
-    def _read(self, load: Callable[[EventReader], None]) -> None:
-        with self._store.snapshot() as reader:
-            load(reader)
+
+class _View:
+    """One view of the store for all that a round is decided on, opened when something is read; closed with the block.
+
+    What is overtaken meanwhile is refused by the store, as it is for a state that was read long ago.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._open: AbstractContextManager[EventReader] | None = None
+        self._reader: EventReader
+
+    def __enter__(self) -> None:
+        """Nothing is read yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.__exit__(kind, error, traceback)
+
+    def read(self, load: Callable[[EventReader], None]) -> None:
+        """Read something; a view in which something could not be read is not used again."""
+        if self._open is None:
+            opened = self._store.snapshot()
+            self._reader = opened.__enter__()
+            self._open = opened
+        try:
+            load(self._reader)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
 
 _FENCED = Refusal(WriteRefusal.OWNER_FENCED, "whoever asks does not own the session, or no longer")

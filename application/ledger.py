@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ..domain.commands import AnyCommand
@@ -22,7 +22,7 @@ from ..ports.session_owners import SessionOwners
 from .caller_queue import CallerQueue
 from .commit_round import ROUNDS_MAX, CommitRound, Receipt, Ticket
 from .state_cache import StateCache
-from .states import Head
+from .states import Head, contradiction
 
 
 class CommandLedger(Protocol):
@@ -93,6 +93,41 @@ class Ledger(CommandLedger):
     def run(self, run_id: RunId) -> Run:
         """The run's state, from the cache or the store; as fresh as `session`, and raises the same."""
         return self._head(run_stream(run_id)).run()
+
+    def read_anew(self, session_ids: Iterable[SessionId]) -> dict[SessionId, StoreDamaged]:
+        """Read several sessions with their open ends, in one view: the head run, and the run that admitted one without
+        events. What was known of them is forgotten.
+
+        Returns:
+            What is wrong with those whose record is damaged.
+
+        Raises:
+            StoreUnavailable: they could not be read.
+        """
+        damaged: dict[SessionId, StoreDamaged] = {}
+        with self._writer, self._store.snapshot() as reader:
+            for session_id in session_ids:
+                self._states.forget(session_id)
+                try:
+                    self._read_open_end(session_id, reader)
+                except DamagedEvent as error:
+                    damaged[session_id] = StoreDamaged(str(error))
+                except StoreDamaged as error:
+                    damaged[session_id] = error
+        return damaged
+
+    def _read_open_end(self, session_id: SessionId, reader: EventReader) -> None:
+        def read(stream: str) -> Head:
+            return self._states.get(stream, lambda load: load(reader))
+
+        session = read(session_stream(session_id)).session()
+        if session.head is None or session.head.run_id in session.abandoned:
+            return
+        run = read(run_stream(session.head.run_id)).run()
+        if run.opening is None and session.previous is not None:
+            run = read(run_stream(session.previous.run_id)).run()
+        if damage := contradiction(run):
+            raise StoreDamaged(damage)
 
     def forget(self, session_id: SessionId) -> None:
         """Read a session and its runs anew: for whoever has just become its owner, since others may have written it."""

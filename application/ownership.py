@@ -6,7 +6,7 @@ Nothing expires by time: a session is taken from an owner only when that owner i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..domain.errors import SafepointError
@@ -65,6 +65,7 @@ class SessionOwnership:
         self._beginning = threading.Lock()
 
     @property
+        self._dead: set[IncarnationId] = set()
     def incarnation(self) -> Incarnation:
         """This process's life; begun and registered when it is first needed."""
         with self._beginning:
@@ -130,11 +131,59 @@ class SessionOwnership:
         return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
 
     def liveness_of(self, incarnation_id: IncarnationId) -> Liveness:
+    def may_be_taken(self, row: Ownership) -> bool:
+        """True when nobody works on a session: its owner is proven dead, or is this process and does not use it now."""
+        if row.incarnation_id is None or self.in_use(row.session_id):
+            return False
+        return self.is_mine(row.incarnation_id) or self.liveness_of(row.incarnation_id) is Liveness.DEAD
+
+    def own_all(self, rows: Sequence[Ownership]) -> dict[SessionId, Owned]:
+        """Become the owner of many sessions in one transaction, for one use case; answers those that were got.
+
+        A row that has changed, that another use case of this process holds, or whose owner is not proven dead is left
+        alone. What is known of the sessions stays: read it after the rows were seen and before this.
+
+        Args:
+            rows: as they were seen, of different sessions, at most `TOGETHER_MAX`.
+
+        Raises:
+            StoreUnavailable: the control rows could not be read or written; nothing is held.
+        """
+        me = self.incarnation.incarnation_id
+        free = [row for row in rows if self.may_be_taken(row)]
+        with self._lock:
+            free = [row for row in free if row.session_id not in self._in_use]
+            self._in_use.update(row.session_id for row in free)
+        owned: dict[SessionId, Owned] = {}
+        try:
+            others = [row for row in free if row.incarnation_id != me]
+            for row, taken in zip(others, self._owners.take_all(me, others), strict=True):
+                if taken is not None:
+                    owned[row.session_id] = Owned(row.session_id, me, taken.epoch, row.incarnation_id)
+            owned |= {row.session_id: Owned(row.session_id, me, row.epoch) for row in free if row.incarnation_id == me}
+        finally:
+            for row in free:
+                if row.session_id not in owned:
+                    self._done(row.session_id)
+        return owned
+
+    def release_all(self, owned: Iterable[Owned]) -> None:
+        """As `release`, of many sessions in one transaction; at most `TOGETHER_MAX`."""
+        given_up = list(owned)
+        try:
+            self._owners.release_all([Ownership(one.session_id, one.incarnation_id, one.epoch) for one in given_up])
+        finally:
+            for one in given_up:
+                self._done(one.session_id)
+
         """Whether an incarnation lives; a life that was never registered could not be looked at."""
         if self._held is not None and self._held.incarnation.incarnation_id == incarnation_id:
             return Liveness.ALIVE
         facts = self._owners.incarnation(incarnation_id)
-        return Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+        liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+        if liveness is Liveness.DEAD:
+            self._dead.add(incarnation_id)  # for good: a life does not come back
+        return liveness
 
     def is_mine(self, incarnation_id: IncarnationId) -> bool:
         """True when an incarnation is this process's life."""
@@ -154,6 +203,8 @@ class SessionOwnership:
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""
+        if incarnation_id in self._dead:
+            return Liveness.DEAD
         self._done(owned.session_id)
 
     def _done(self, session_id: SessionId) -> None:

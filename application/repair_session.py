@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
@@ -42,6 +43,9 @@ class Repaired:
     detail: str = ""
 
 
+RepairCommand: TypeAlias = EndRun | RepairContinuation
+
+
 class RepairSession:
     """Closes the head run of one session, under ownership."""
 
@@ -67,9 +71,27 @@ class RepairSession:
         except StoreNotAdopted:
             raise  # about the whole store, not about this session
         except StoreDamaged as damage:
-            return _quarantined(owned, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
+            return quarantined(owned.session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
 
     def _repair(self, owned: Owned, cancelled_by: str | None) -> Repaired:
+        command = self.decide(owned, cancelled_by)
+        if isinstance(command, Repaired):
+            return command
+        try:
+            self._ledger.execute(command)
+        except WriteRefused as refused:
+            if refused.code is not WriteRefusal.RUN_SEALED:
+                raise
+            return self._repair(owned, cancelled_by)  # it went on or ended meanwhile: look again
+        return self.tell(owned, command)
+
+    def decide(self, owned: Owned, cancelled_by: str | None = None) -> RepairCommand | Repaired:
+        """What closes the session's open end, or why nothing does; writes nothing.
+
+        Raises:
+            StoreDamaged: its record is damaged.
+            StoreUnavailable: it could not be read.
+        """
         session = self._ledger.session(owned.session_id)
         head = session.head
         if head is None or head.run_id in session.abandoned:
@@ -78,20 +100,12 @@ class RepairSession:
         if run.ended is not None:
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.run_id, run.ended.status)
         if run.opening is not None:
-            command: EndRun | RepairContinuation = self._end(owned, run.opening, run, cancelled_by)
-        else:
-            claimed = self._claim_of(session)
-            if claimed is None or claimed.target.run_id != head.run_id:
-                detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
-                return _quarantined(owned, ParkReason.SOURCE_RUN_UNREADABLE, detail)
-            command = self._close(owned, claimed, cancelled_by)
-        try:
-            self._ledger.execute(command)
-        except WriteRefused as refused:
-            if refused.code is not WriteRefusal.RUN_SEALED:
-                raise
-            return self._repair(owned, cancelled_by)  # it went on or ended meanwhile: look again
-        return self._told(owned, command)
+            return self._end(owned, run.opening, run, cancelled_by)
+        claimed = self._claim_of(session)
+        if claimed is None or claimed.target.run_id != head.run_id:
+            detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
+            return quarantined(owned.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
+        return self._close(owned, claimed, cancelled_by)
 
     def _end(
         self, owned: Owned, opening: RunOpened | ContinuationStarted, run: Run, cancelled_by: str | None
@@ -112,7 +126,8 @@ class RepairSession:
         """The claim that admitted the head run: it stands in the run that was the head before."""
         return None if session.previous is None else self._ledger.run(session.previous.run_id).claimed
 
-    def _told(self, owned: Owned, command: EndRun | RepairContinuation) -> Repaired:
+    def tell(self, owned: Owned, command: RepairCommand) -> Repaired:
+        """Tell operators of a command that is durable; answers what it came to."""
         done, kind = RepairKind.RUN_CLOSED, LifecycleKind.REPAIR_COMPLETED
         if isinstance(command, RepairContinuation):
             done, kind = RepairKind.CLAIM_REPAIRED, LifecycleKind.CLAIM_REPAIRED
@@ -140,8 +155,9 @@ def _guard(owned: Owned) -> tuple[SessionId, IncarnationId, int]:
     return (owned.session_id, owned.incarnation_id, owned.epoch)
 
 
-def _quarantined(owned: Owned, code: ParkReason, detail: str) -> Repaired:
-    return Repaired(owned.session_id, RepairKind.QUARANTINED, code=code, detail=detail)
+def quarantined(session_id: SessionId, code: ParkReason, detail: str) -> Repaired:
+    """A session whose record is damaged: it is left as it is until a person looks."""
+    return Repaired(session_id, RepairKind.QUARANTINED, code=code, detail=detail)
 
 
 def started_from(claimed: RunClaimed, kind: StartKind, owned: Owned, spines: Spines) -> ContinuationStarted:
