@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -88,14 +88,6 @@ class Place:
         made = [self._commit(guard, [self._sealed(event) for event in events]) for guard, events in commits]
         answers = self.store.events.append(made)
         assert all(isinstance(answer, Stored) for answer in answers), answers
-
-    def keep_sessions(
-        self, guards: Sequence[OwnerGuard], events_of: Callable[[OwnerGuard], Sequence[Event]], per_transaction: int
-    ) -> None:
-        """One commit a session, so many sessions a transaction."""
-        rest = iter(guards)
-        while some := list(islice(rest, per_transaction)):
-            self.keep_together([(guard, events_of(guard)) for guard in some])
 
     def kept_run(self, events: int, home: Home | None = None) -> tuple[OwnerGuard, ExecutionIdentity]:
         """An open run of about so many events in a session of its own."""

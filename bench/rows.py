@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from . import bars
 from .bars import Bar
+from .claiming import claim_beside_claims
 from .measuring import Measured
 from .pairs import pair_alone, pair_in_large_places, pairs_of_many_runs
 from .planning import plan_of_a_long_run
+from .rebuilding import rebuild_of_a_large_store
+from .remembering import peaks
+from .repairing import repair_at_start
 from .workplace import Workplace
 
 
@@ -32,6 +36,10 @@ ROWS = (
     Row("large", (bars.PAIR_IN_LARGE_STORE, bars.PAIR_IN_LONG_RUN), pair_in_large_places),
     Row("concurrent", (bars.CONCURRENT_RUNS, bars.CONCURRENT_RUNS_AGAINST_ONE), pairs_of_many_runs),
     Row("plan", (bars.PLAN_OF_LONG_RUN,), plan_of_a_long_run),
+    Row("rebuild", (bars.REBUILD,), rebuild_of_a_large_store),
+    Row("memory", (bars.REBUILD_MEMORY,), peaks),
+    Row("repair", (bars.REPAIR_AT_START,), repair_at_start),
+    Row("claim", (bars.CLAIM_BESIDE_CLAIMS,), claim_beside_claims),
 )
 """In the order of the specification's table."""
 

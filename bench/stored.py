@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, create_model
@@ -48,3 +51,17 @@ def baseline_of(states: Iterable[bytes], validate: Callable[[bytes], object]) ->
     while some := list(islice(rest, _AT_ONCE)):
         taken += decode_validate_hash(some, validate)
     return taken
+
+
+def newest_row(path: Path) -> int:
+    """How many events a store holds."""
+    with closing(sqlite3.connect(path)) as connection:
+        (newest,) = connection.execute("SELECT COALESCE(MAX(rowid), 0) FROM stored_events").fetchone()
+    return int(newest)
+
+
+def states_since(path: Path, row: int) -> Iterator[bytes]:
+    """The bytes of all events after a row, in their order."""
+    with closing(sqlite3.connect(path)) as connection:
+        for (state,) in connection.execute("SELECT state FROM stored_events WHERE rowid > ? ORDER BY rowid", (row,)):
+            yield state
