@@ -18,6 +18,8 @@ from ..application.back_up_store import BackUpStore, RestoreStore
 from ..application.cancel_run import COMMAND as CANCEL
 from ..application.cancel_run import CancelRun
 from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
+from ..application.decide_permission import COMMAND as DECIDE_PERMISSION
+from ..application.decide_permission import DecidePermission
 from ..application.drive_run import DriveRun
 from ..application.export_session import ExportSession
 from ..application.import_session import ImportSession
@@ -172,7 +174,17 @@ class Composition(containers.DeclarativeContainer):
     )
     run_turn = providers.Factory(RunTurn, ownership, repair_session, start_turn, drive_run)
     cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_session, live_runs, at_owner, spines)
-    commands_from_elsewhere.add_args(providers.Dict({CANCEL: cancel_run.provided.answer}))
+    decide_permission = providers.Factory(
+        DecidePermission, ledger, ownership, repair_session, live_runs, at_owner, spines, store.provided.views
+    )
+    commands_from_elsewhere.add_args(
+        providers.Dict(
+            {
+                CANCEL: cancel_run.provided.answer,
+                DECIDE_PERMISSION: decide_permission.provided.answer,
+            }
+        )
+    )
     plan_resume = providers.Factory(
         PlanResume,
         events,

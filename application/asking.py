@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from ..domain.events.outside import PermissionDecided, PermissionRequested
+from ..domain.events.outside import PermissionRequested
 from ..domain.events.tool import ToolCalled
 from ..domain.identifiers import OperationId, RequestId
 from ..ports.ids import Ids
@@ -20,8 +20,9 @@ from ..ports.permission_gate import (
 )
 from ..ports.tool_catalog import BoundCall
 from .abandonable_call import AbandonableCall, Returned
+from .open_questions import OpenQuestion, OpenQuestions
 from .run_recorder import RunRecorder
-from .stopping import Stopping
+from .stopping import CallCancel, Stopping
 
 
 class DeniedByPolicy(NamedTuple):
@@ -36,13 +37,17 @@ class Asking:
 
     Args:
         stopping: ends the waiting for a person.
+        questions: where a person at another terminal finds what waits.
     """
 
-    def __init__(self, recorder: RunRecorder, gate: PermissionGate, ids: Ids, stopping: Stopping) -> None:
+    def __init__(
+        self, recorder: RunRecorder, gate: PermissionGate, ids: Ids, stopping: Stopping, questions: OpenQuestions
+    ) -> None:
         self._recorder = recorder
         self._gate = gate
         self._ids = ids
         self._stopping = stopping
+        self._questions = questions
 
     async def __call__(
         self, call: ToolCalled, bound: BoundCall, asked: str, repeats: OperationId | None
@@ -63,15 +68,13 @@ class Asking:
         if isinstance(by_policy, Allowed) and repeats is None:
             return by_policy
         await self._recorder.append(self._requested(call, request))
-        answer = await self._decided(request)
-        if not isinstance(answer, Undecided):
-            decided = PermissionDecided(
-                **self._recorder.spine(),
-                request_id=request.request_id,
-                approved=isinstance(answer, Allowed),
-                decided_by=answer.by,
-            )
-            await self._recorder.append(decided)
+        with self._questions.waiting(request.request_id) as question:
+            answer = await self._by_gate(request, question)
+            if isinstance(answer, Undecided) and not question.taken:
+                return answer
+            if isinstance(answer, Undecided) or not question.take():
+                return await question.answered()
+            await self._questions.record(request.request_id, answer)
         return answer
 
     def _by_policy(self, request: PermissionRequest) -> PermissionAnswer | None:
@@ -80,20 +83,23 @@ class Asking:
         except Exception as error:  # noqa: BLE001 (a policy that fails permits nothing)
             return Denied("policy", f"it could not be asked ({type(error).__name__})")
 
-    async def _decided(self, request: PermissionRequest) -> PermissionAnswer:
-        """Wait for a person, and after a stop only as long as for live work."""
-        question = AbandonableCall(partial(self._gate.decide, request, self._stopping), "safepoint permission")
-        if not question.start():
+    async def _by_gate(self, request: PermissionRequest, question: OpenQuestion) -> PermissionAnswer:
+        """Wait for a person, here or elsewhere, and after a stop only as long as for live work."""
+        cancel = CallCancel(self._stopping)
+        call = AbandonableCall(partial(self._gate.decide, request, cancel), "safepoint permission")
+        if not call.start():
             return Undecided("nobody could be asked")
-        scope = self._stopping.after_bound()
+        scope = question.waiting = self._stopping.after_bound()
         try:
             with scope:
-                await question.finished()
+                await call.finished()
         finally:
             self._stopping.done(scope)
-            question.give_up()  # an answer after the stop is nobody's: the question is closed by then
-        if isinstance(question.ended, Returned):
-            answer: PermissionAnswer = question.ended.value
+            question.waiting = None
+            cancel.set()
+            call.give_up()  # an answer after the stop is nobody's: the question is closed by then
+        if isinstance(call.ended, Returned):
+            answer: PermissionAnswer = call.ended.value
             return answer
         return Undecided("nobody could be asked")
 

@@ -62,7 +62,7 @@ class DriveRun:
         try:
             with self._live_runs.driving(recorder, stopping) as live_run:
                 started(live_run)
-                outcome = await self._run_agent(begun, recorder, agent, screen, stopping)
+                outcome = await self._run_agent(begun, recorder, agent, screen, stopping, live_run.questions)
         except BaseException as error:
             error_class = type(error).__name__
             self._tell(LifecycleKind.EXECUTION_FAILED, begun.identity, error_class=error_class)

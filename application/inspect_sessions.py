@@ -5,7 +5,7 @@ Nothing here decides or changes anything: states are shown from projections, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from ..domain.identifiers import RunId, SessionId, session_stream
 from ..domain.sealing import DamagedEvent
 from ..ports.event_store import EventReader, EventStore
 from ..ports.incarnations import Incarnation, Liveness
-from ..ports.views import RunRow, SessionKey, SessionRow, Views
+from ..ports.views import PermissionRow, RunRow, SessionKey, SessionRow, Views
 from .ownership import SessionOwnership
 from .session_health import Damage, damage_of
 from .states import load
@@ -132,6 +132,18 @@ class InspectSessions:
             return None
         with self._store.snapshot() as reader:
             return self._summary(reader, row)
+
+    def waiting(self, session_id: SessionId | None = None, *, limit: int = 50) -> Sequence[PermissionRow]:
+        """The questions that a person may still decide, of one session or of all, at most `limit`.
+
+        One that a run was continued without stays undecided for good, and waits no more.
+        """
+        rows = self._views.open_permissions(session_id, limit=limit)
+        return [row for row in rows if row.run_id is not None and not self._is_claimed(row.run_id)]
+
+    def _is_claimed(self, run_id: RunId) -> bool:
+        row = self._views.run(run_id)
+        return row is not None and row.claimed_by_run_id is not None
 
     def every(self, *, page_size: int = 100) -> Iterator[SessionSummary]:
         """All sessions, page by page, the one that was used last first."""

@@ -12,8 +12,10 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from ..domain.errors import WriteRefused
 from ..domain.events.run import CancelRequested
-from ..domain.identifiers import RunId, SessionId
+from ..domain.identifiers import RequestId, RunId, SessionId
 from ..domain.reasons import WriteRefusal
+from ..ports.permission_gate import Allowed, Denied
+from .open_questions import OpenQuestions
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 
@@ -25,6 +27,7 @@ class LiveRun:
     recorder: RunRecorder
     stopping: Stopping
     token: EventLoopToken
+    questions: OpenQuestions
 
     async def cancel(self, by: str) -> bool:
         """Record that a person stops the run, then tell its live work; nothing is dispatched after the record.
@@ -57,6 +60,15 @@ class LiveRun:
         """
         return from_thread.run(self.cancel, by, token=self.token)
 
+    def decide_from_thread(self, request_id: RequestId, answer: Allowed | Denied) -> bool:
+        """Answer a question that a call waits for, from a thread that is no event loop's; False where none waits.
+
+        Raises:
+            anyio.RunFinishedError: the run's event loop is gone.
+            StoreError, WriteRefused: the answer could not be recorded.
+        """
+        return from_thread.run(self.questions.decide, request_id, answer, token=self.token)
+
 
 class LiveRuns:
     """Finds live runs by their session. Thread-safe."""
@@ -69,7 +81,7 @@ class LiveRuns:
     def driving(self, recorder: RunRecorder, stopping: Stopping) -> Iterator[LiveRun]:
         """Hold a run here while it is driven; called on its event loop."""
         session_id = recorder.identity.session_id
-        run = LiveRun(recorder, stopping, current_token())
+        run = LiveRun(recorder, stopping, current_token(), OpenQuestions(recorder, stopping))
         with self._lock:
             self._runs[session_id] = run
         try:

@@ -21,6 +21,7 @@ from .implementations import FORMAT_SECONDS_MAX, Implementations
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
 from .model_steps import ModelSteps, RetryPolicy
+from .open_questions import OpenQuestions
 from .places import Places
 from .preflight import LoopLimits, Preflight
 from .run_ending import JOB_WAIT_SECONDS, RunEnding
@@ -109,9 +110,18 @@ class RunAgent:
         return RunRecorder(self._ledger, self._spines, self._failpoints, begun.identity, begun.owned, begun.receipt)
 
     async def __call__(
-        self, begun: Begun, recorder: RunRecorder, agent: Agent, screen: Screen, stopping: Stopping
+        self,
+        begun: Begun,
+        recorder: RunRecorder,
+        agent: Agent,
+        screen: Screen,
+        stopping: Stopping,
+        questions: OpenQuestions,
     ) -> RunOutcome:
         """Drive a run to its terminal event.
+
+        Args:
+            questions: where a person at another terminal finds what waits for permission.
 
         Raises:
             ProofUsed: the run was driven before; the provider was not called.
@@ -122,7 +132,7 @@ class RunAgent:
         loop = AgentLoop(
             recorder,
             ModelSteps(agent.provider, begun.proof, recorder, screen.show, limits.retries),
-            self._boundary(begun, recorder, agent, screen, stopping),
+            self._boundary(begun, recorder, agent, screen, stopping, questions),
             ending,
             stopping,
             self._ids,
@@ -135,9 +145,15 @@ class RunAgent:
         return await loop.run()
 
     def _boundary(
-        self, begun: Begun, recorder: RunRecorder, agent: Agent, screen: Screen, stopping: Stopping
+        self,
+        begun: Begun,
+        recorder: RunRecorder,
+        agent: Agent,
+        screen: Screen,
+        stopping: Stopping,
+        questions: OpenQuestions,
     ) -> ToolBoundary:
-        asking = Asking(recorder, agent.gate, self._ids, stopping)
+        asking = Asking(recorder, agent.gate, self._ids, stopping, questions)
         preflight = Preflight(recorder, agent.catalog, asking, begun.grants, self._limits.loops)
         before = BeforeDispatch(recorder, self._supervisor, self._ids, stopping, agent.workspace)
         after = AfterDispatch(

@@ -11,14 +11,12 @@ from .exit_codes import ExitCode
 from .output import Output
 from .persons import person
 from .runtimes import require_store, writing
-from .usage import UsageError
-
-TEXT_MAX = 1_000
+from .usage import required_text
 
 
 def adopt_whole(out: Output, store: Path, by: str | None, note: str) -> int:
     """Adopt it; returns the exit status."""
-    name, why = _text("--by", person() if by is None else by), _text("--note", note)
+    name, why = required_text("--by", person() if by is None else by), required_text("--note", note)
     require_store(store)
     with writing(store) as runtime:
         adopted: Adopted = runtime.parts.adopt_store()(by=name, note=why)
@@ -38,10 +36,3 @@ def adopt_whole(out: Output, store: Path, by: str | None, note: str) -> int:
     }
     out.document(documents.ADOPT, members)
     return ExitCode.DONE
-
-
-def _text(option: str, given: str) -> str:
-    text = given.strip()
-    if not text or len(text) > TEXT_MAX or not text.isprintable():
-        raise UsageError(f"{option} is a text of one line, of 1 to {TEXT_MAX} characters.")
-    return text

@@ -11,7 +11,7 @@ from ...application.repair_session import Repaired, RepairKind
 from ...application.timeline import Preview, TimelineFact
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Note, Reason
-from ...ports.views import RunRow
+from ...ports.views import PermissionRow, RunRow
 from .command_lines import CommandLines
 
 Json = dict[str, Any]
@@ -23,6 +23,7 @@ SHOW: Final = "safepoint.cli.show.v1"
 PLAN: Final = "safepoint.cli.plan.v1"
 RESUME: Final = "safepoint.cli.resume.v1"
 CANCEL: Final = "safepoint.cli.cancel.v1"
+DECIDE: Final = "safepoint.cli.decide.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
 ADOPT: Final = "safepoint.cli.adopt.v1"
@@ -34,7 +35,7 @@ _RUN_END: Final = ("status", "failure_class", "detail", "text", "resumable", "re
 
 MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     RUN: ("session_id", "run_id", "repaired", *_RUN_END),
-    LIST: ("store", "exists", "sessions", "after", "condition"),
+    LIST: ("store", "exists", "sessions", "after", "condition", "permissions"),
     STATUS: (
         *("store", "exists", "condition", "sessions", "operations", "unsettled", "permissions", "watched"),
         "commands",
@@ -49,6 +50,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
         *("operations", *_RUN_END),
     ),
     CANCEL: ("session_id", "run_id", "result"),
+    DECIDE: ("request_id", "session_id", "run_id", "tool", "result", "approved", "by", "exit_code"),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
         *("projection_differences", "projections", "faults", "unread", "exit_code"),
@@ -121,6 +123,17 @@ def of_run(row: RunRow) -> Json:
         "admitted_at": row.admitted_at,
         "ended_at": row.ended_at,
         "continued_by": row.claimed_by_run_id,
+    }
+
+
+def of_permission(row: PermissionRow) -> Json:
+    """A question that waits for a person; no arguments (R15)."""
+    return {
+        "request_id": row.request_id,
+        "session_id": row.session_id,
+        "run_id": row.run_id,
+        "tool": row.tool_name,
+        "reason": row.reason,
     }
 
 

@@ -13,6 +13,7 @@ from ..composition import Runtime
 from .command_lines import CommandLines
 from .interrupts import Interrupts
 from .persons import person
+from .policies import Hearing
 from .screen import LiveScreen
 
 ResultT = TypeVar("ResultT")
@@ -24,13 +25,15 @@ class Driving:
 
     Args:
         permissions: which calls need a person, and who says so; shown when the run begins (r3-117).
+        hearing: told whether commands from other terminals can be heard.
 
     Attributes:
         begun: True once the run has its first commit.
     """
 
-    def __init__(self, runtime: Runtime, permissions: str) -> None:
+    def __init__(self, runtime: Runtime, permissions: str, hearing: Hearing) -> None:
         self.live_screen = LiveScreen()
+        self._hearing = hearing
         self._permissions = permissions
         self.begun = False
         self._runtime = runtime
@@ -66,6 +69,7 @@ class Driving:
 
     def _started(self, live: LiveRun, then: Callable[[LiveRun], None]) -> None:
         self.begun = True
+        self._hearing.deaf = self._runtime.deaf
         if self._runtime.deaf is not None:
             self.live_screen.line(f"Commands from other terminals cannot be heard here: {self._runtime.deaf}")
         identity = live.recorder.identity

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...domain.identifiers import SessionId
 from ...ports.store_keeping import StoreCondition, Trust
-from ...ports.views import SessionKey
+from ...ports.views import PermissionRow, SessionKey
 from . import documents, places
+from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_trust
 from .output import Output
 from .runtimes import no_store, reading
+from .show_status import waits_line
 from .usage import UsageError
+from .ways_on import answers
 
 COLUMNS = ("SESSION", "STATE", "LAST USED", "UNSETTLED", "WHY")
 
@@ -26,6 +30,7 @@ def list_sessions(out: Output, store: Path, limit: int, after: str | None) -> in
     with reading(store) as runtime:
         page = runtime.parts.inspect_sessions().page(after=_key(after), limit=limit)
         condition: StoreCondition = runtime.parts.store().condition()
+        asked: Sequence[PermissionRow] = runtime.parts.inspect_sessions().waiting(limit=limit)
     if condition.trust is not Trust.OK:
         out.tell(f"This store cannot vouch that it is whole: {condition.detail}. What is not listed may be lost.")
     if not page.sessions:
@@ -35,11 +40,17 @@ def list_sessions(out: Output, store: Path, limit: int, after: str | None) -> in
     next_page = None if page.after is None else f"{page.after.newest_at}/{page.after.session_id}"
     if next_page is not None:
         out.say(f"More: --after {one_line(next_page, 400)}")
+    commands = CommandLines(store)
+    for row in asked:
+        out.say(waits_line(row))
+        for way in answers(commands, row.request_id, row.tool_name or "a tool"):
+            out.say(f"  {one_line(way.command, 2_000)}")
     members = {
         "store": str(store),
         "exists": True,
         "sessions": [documents.of_session(one) for one in page.sessions],
         "after": next_page,
+        "permissions": [documents.of_permission(row) for row in asked],
         "condition": {"trust": condition.trust.value, "detail": condition.detail},
     }
     out.document(documents.LIST, documents.filled(documents.LIST, members))

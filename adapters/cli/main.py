@@ -13,9 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from .commands.adopt import adopt
+from .commands.approve import approve
 from .commands.backup import backup
 from .commands.cancel import cancel
 from .commands.demo import demo
+from .commands.deny import deny
 from .commands.export import export
 from .commands.import_ import import_
 from .commands.judge import judge
@@ -41,6 +43,8 @@ COMMANDS: dict[str, Any] = {
     "plan": plan,
     "resume": resume,
     "cancel": cancel,
+    "approve": approve,
+    "deny": deny,
     "verify": verify,
     "rebuild": rebuild,
     "adopt": adopt,

@@ -48,6 +48,13 @@ AllowOption: TypeAlias = Annotated[
 ]
 AllowAllOption: TypeAlias = Annotated[bool, typer.Option("--allow-all", help="Permit every tool.")]
 AskOption: TypeAlias = Annotated[bool, typer.Option("--ask", help="Ask on the terminal for what is not permitted.")]
+AskElsewhereOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--ask-elsewhere",
+        help="Wait for `safepoint approve` or `deny` from another terminal for what is not permitted.",
+    ),
+]
 DenyOption: TypeAlias = Annotated[bool, typer.Option("--deny", help="Refuse what is not permitted, and ask nobody.")]
 AcceptDriftOption: TypeAlias = Annotated[
     str | None,
@@ -69,4 +76,10 @@ HighWaterOption: TypeAlias = Annotated[
         show_default=False,
         help="Only if the run ends at this sequence, as `plan` or `show` said.",
     ),
+]
+RequestArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="REQUEST", show_default=False, help="The question, as `status` names it.")
+]
+ByOption: TypeAlias = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", show_default=False, help="Who decides; by default you.")
 ]

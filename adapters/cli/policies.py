@@ -6,33 +6,57 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from ...domain import canonical
-from ...ports.permission_gate import PermissionGate
+from ...ports.permission_gate import PermissionGate, PermissionRequest
 from ..permission.allow_list import AllowListGate
 from ..permission.deny import DenyGate
+from ..permission.elsewhere import ElsewhereGate
 from ..permission.terminal import TerminalGate
+from . import places
+from .command_lines import CommandLines
 from .escaping import one_line
 from .persons import person
 from .usage import UsageError
+from .ways_on import answers
 
 _RECORDED: Final = re.compile(r"(?:allow (?P<listed>\*|\[.*\]), else )?(?P<rest>ask|deny)", re.DOTALL)
 
 
+@dataclass(slots=True)
+class Hearing:
+    """Whether a person at another terminal can be heard.
+
+    Attributes:
+        deaf: why not; None while one can. Known only once the store is owned.
+    """
+
+    deaf: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """What was said on the command line about permissions."""
+    """What was said on the command line about permissions.
+
+    Attributes:
+        ask_elsewhere: a person is asked at another terminal, wherever the policy asks one.
+        store: named in the commands that such a person is shown.
+    """
 
     allow: tuple[str, ...] = ()
     allow_all: bool = False
     ask: bool = False
     deny: bool = False
+    ask_elsewhere: bool = False
+    store: Path = field(default_factory=places.default_store)
+    hearing: Hearing = field(default_factory=Hearing, compare=False, repr=False)
 
     @property
     def given(self) -> bool:
-        """True when anything was said."""
+        """True when anything was said of what is permitted; where a person sits is none of it."""
         return bool(self.allow) or self.allow_all or self.ask or self.deny
 
 
@@ -49,19 +73,33 @@ def gate_of(
     Raises:
         UsageError: the options contradict each other, or name a tool that is not there.
     """
-    if options.ask and options.deny:
-        raise UsageError("--ask and --deny contradict each other.", "Give one of them.")
+    for option, asks in (("--ask", options.ask), ("--ask-elsewhere", options.ask_elsewhere)):
+        if asks and options.deny:
+            raise UsageError(f"{option} and --deny contradict each other.", "Give one of them.")
     known = sorted(tools)
     if unknown := sorted(set(options.allow) - set(known)):
         raise UsageError(f"There is no tool named {', '.join(unknown)}.", f"The tools are: {', '.join(known)}.")
-    if not options.given and recorded is not None and (again := _recorded_gate(recorded)) is not None:
+    if not options.given and recorded is not None and (again := _recorded_gate(recorded, options)) is not None:
         return again
-    asking = options.ask or (not options.deny and has_terminal())
-    otherwise: PermissionGate = TerminalGate(person()) if asking else DenyGate()
-    allow_all = options.allow_all or (scripted and not options.given)
+    asking = options.ask or options.ask_elsewhere or (not options.deny and has_terminal())
+    otherwise: PermissionGate = _asker(options) if asking else DenyGate()
+    allow_all = options.allow_all or (scripted and not options.given and not options.ask_elsewhere)
     if not allow_all and not options.allow:
         return otherwise
     return AllowListGate(options.allow, otherwise, allow_all=allow_all)
+
+
+def _asker(options: PolicyOptions) -> PermissionGate:
+    if not options.ask_elsewhere:
+        return TerminalGate(person())
+    commands = CommandLines(options.store)
+
+    def ways(request: PermissionRequest) -> Iterable[str]:
+        yield "It waits for an answer from another terminal:"
+        for way in answers(commands, request.request_id, request.tool_name):
+            yield f"  {one_line(way.command, 2_000)}"
+
+    return ElsewhereGate(ways, lambda: options.hearing.deaf)
 
 
 def described(gate: PermissionGate, options: PolicyOptions, recorded: str | None = None) -> str:
@@ -81,12 +119,16 @@ def has_terminal() -> bool:
     return os.isatty(0) and sys.stderr.isatty()
 
 
-def _recorded_gate(policy_id: str) -> PermissionGate | None:
-    """The gate that names itself so; None where a name does not tell (a very long list is named by its digest)."""
+def _recorded_gate(policy_id: str, options: PolicyOptions) -> PermissionGate | None:
+    """The gate that names itself so.
+
+    None where a name does not tell (a very long list is named by its digest), or a person is to be asked and it asks
+    none.
+    """
     found = _RECORDED.fullmatch(policy_id)
-    if found is None:
+    if found is None or (options.ask_elsewhere and found["rest"] != "ask"):
         return None
-    otherwise: PermissionGate = TerminalGate(person()) if found["rest"] == "ask" else DenyGate()
+    otherwise: PermissionGate = _asker(options) if found["rest"] == "ask" else DenyGate()
     listed = found["listed"]
     if listed is None:
         return otherwise

@@ -58,7 +58,7 @@ def resume_session(
             return _parked(out, runtime, parked, commands)
         use_case = runtime.parts.resume_run()
         recorded = None if source.profile is None else source.profile.permission_policy
-        driving = Driving(runtime, described(agent.gate, options.policy, recorded))
+        driving = Driving(runtime, described(agent.gate, options.policy, recorded), options.policy.hearing)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> Parked | Continued:
             result: Parked | Continued = await use_case(summary.session_id, agent, screen, started, request)

@@ -40,7 +40,7 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
         agent = parts.in_workspace(folder, workspaces.ensure)
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
-        driving = Driving(runtime, described(agent.gate, options.policy))
+        driving = Driving(runtime, described(agent.gate, options.policy), options.policy.hearing)
         commands = CommandLines(store, options.script, options.workspace)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:

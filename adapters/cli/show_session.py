@@ -10,6 +10,7 @@ from ...application.timeline import TimelineFact
 from ...domain.identifiers import RunId, SessionId
 from ...ports.views import RunRow
 from . import documents
+from .command_lines import CommandLines
 from .escaping import lines, one_line
 from .exit_codes import ExitCode
 from .output import Output
@@ -17,6 +18,7 @@ from .parking import operation_line
 from .runtimes import reading
 from .session_names import known
 from .usage import UsageError
+from .ways_on import answers
 
 RUNS_MAX = 50
 
@@ -41,7 +43,7 @@ def show_session(
     out.say(f"Session {one_line(session_id)}: {head['state']}{_code(head)}")
     _say_runs(out, runs)
     if seen is not None:
-        _say_run(out, seen)
+        _say_run(out, seen, CommandLines(store))
     members = {
         "store": str(store),
         "session": head,
@@ -62,7 +64,7 @@ def _say_runs(out: Output, runs: Sequence[RunRow]) -> None:
     out.table(("RUN", "KIND", "STATUS", "WHY", "ADMITTED"), cells)
 
 
-def _say_run(out: Output, seen: RunSeen) -> None:
+def _say_run(out: Output, seen: RunSeen, commands: CommandLines) -> None:
     row = seen.row
     out.say()
     out.say(f"Run {one_line(row.run_id)}: {row.status or 'open'}, {seen.high_water} events, digest {seen.digest[:16]}")
@@ -72,7 +74,10 @@ def _say_run(out: Output, seen: RunSeen) -> None:
     if seen.foreign:
         out.say("  Foreign: what is missing here may have happened nonetheless.")
     for permission in seen.open_permissions:
-        out.say(f"  Waits for permission: {one_line(permission.requested.tool_name)}")
+        asked = permission.requested
+        out.say(f"  Waits for permission: {one_line(asked.tool_name, 60)} (request {one_line(asked.request_id, 200)})")
+        for way in answers(commands, asked.request_id, asked.tool_name):
+            out.say(f"    {one_line(way.command, 2_000)}")
     for operation in seen.operations:
         out.say(f"  {operation_line(operation)}")
     if seen.facts_left_out and seen.facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...application.inspect_runs import OperationSeen
@@ -21,7 +21,7 @@ from .output import Output
 from .parking import operation_line, say_ways
 from .runtimes import no_store, reading
 from .session_names import known
-from .ways_on import MESSAGE, WayOn, as_documents
+from .ways_on import MESSAGE, WayOn, answers, as_documents
 
 JUDGED_RUNS_MAX = 100
 _LIVES = {
@@ -43,11 +43,11 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
         views = runtime.parts.store().views
         rows: Sequence[OperationRow] = views.unsettled(named, limit=limit)
         operations = _judged(runtime, rows)
-        asked: Sequence[PermissionRow] = views.open_permissions(named, limit=limit)
+        asked: Sequence[PermissionRow] = inspect.waiting(named, limit=limit)
         condition: StoreCondition = runtime.parts.store().condition()
         session = None if named is None else _session(runtime, sessions[0])
         commands = CommandLines(store)
-        ways = _ways(sessions[0], commands) if named is not None else ()
+        ways = (*_answers(asked, commands), *(_ways(sessions[0], commands) if named is not None else ()))
         _say(out, store, condition, sessions, operations, asked, whole=named is None)
         say_ways(out, ways)
         members = {
@@ -57,7 +57,7 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
             "sessions": [documents.of_session(one) for one in sessions],
             "operations": [documents.of_operation(seen, run_id) for run_id, seen in operations],
             "unsettled": len(rows),
-            "permissions": [_permission(row) for row in asked],
+            "permissions": [documents.of_permission(row) for row in asked],
             "watched": [] if session is None else [_watched(session, one) for one in session.watched],
             "commands": as_documents(ways),
         }
@@ -90,6 +90,11 @@ def _session(runtime: Runtime, summary: SessionSummary) -> Session | None:
 
     with runtime.parts.events().snapshot() as reader:
         return load(reader, session_stream(summary.session_id)).session()
+
+
+def _answers(asked: Sequence[PermissionRow], commands: CommandLines) -> Iterator[WayOn]:
+    for row in asked:
+        yield from answers(commands, row.request_id, row.tool_name or "a tool")
 
 
 def _ways(summary: SessionSummary, commands: CommandLines) -> tuple[WayOn, ...]:
@@ -128,7 +133,7 @@ def _say(
     for run_id, seen in operations:
         out.say(f"  run {one_line(run_id)}: {operation_line(seen)}")
     for row in asked:
-        out.say(f"Waits for permission: {one_line(row.tool_name)} (request {one_line(row.request_id)})")
+        out.say(waits_line(row))
 
 
 def _state(summary: SessionSummary) -> str:
@@ -143,8 +148,10 @@ def _state(summary: SessionSummary) -> str:
     return f"{said}, run {one_line(summary.head_run_id)}" if summary.head_run_id is not None else said
 
 
-def _permission(row: PermissionRow) -> documents.Json:
-    return {"request_id": row.request_id, "run_id": row.run_id, "tool": row.tool_name, "reason": row.reason}
+def waits_line(row: PermissionRow) -> str:
+    """A question that waits, on one line."""
+    where = f"session {one_line(row.session_id, 200)}, request {one_line(row.request_id, 200)}"
+    return f"Waits for permission: {one_line(row.tool_name, 60)} ({where})"
 
 
 def _watched(session: Session, operation_id: object) -> documents.Json:

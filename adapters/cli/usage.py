@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+TEXT_CHARS_MAX: Final = 1_000
+
 
 class UsageError(Exception):
     """What was given cannot be used.
@@ -17,3 +21,15 @@ class UsageError(Exception):
         self.message = message
         self.next_step = next_step
         self.code = code
+
+
+def required_text(option: str, given: str) -> str:
+    """A text that a person gave for the record.
+
+    Raises:
+        UsageError: it is empty, too long, or no one line.
+    """
+    text = given.strip()
+    if not text or len(text) > TEXT_CHARS_MAX or not text.isprintable():
+        raise UsageError(f"{option} is a text of one line, of 1 to {TEXT_CHARS_MAX} characters.")
+    return text

@@ -82,6 +82,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         resume = commands.asking("resume", session)
         yield WayOn(f"SAFEPOINT_RESUME=1 {resume}", "continue with resuming switched on")
     yield from _ending(parking.operations)
+    yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
         resume = commands.asking("resume", session, "--drop-permissions")
         yield WayOn(resume, "continue without the calls that wait for permission")
@@ -99,6 +100,20 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         uncertain = bool(codes & _UNCERTAIN)
         told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"
         yield _new_turn(session, commands, told)
+
+
+def _answers(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[WayOn]:
+    for reason in reasons:
+        if reason.code is ParkReason.PENDING_PERMISSION:
+            yield from answers(commands, str(reason.detail["request"]), str(reason.detail["tool"]))
+
+
+def answers(commands: CommandLines, request_id: str, tool_name: str) -> tuple[WayOn, WayOn]:
+    """The two commands that decide a question."""
+    return (
+        WayOn(commands.about("approve", request_id), f"permit the call of {tool_name}, once"),
+        WayOn(commands.about("deny", request_id), f"refuse the call of {tool_name}"),
+    )
 
 
 def _new_turn(session: str, commands: CommandLines, what_for: str) -> WayOn:

@@ -33,6 +33,8 @@ from safepoint.application.async_ledger import AsyncLedger
 from safepoint.application.cancel_run import COMMAND as CANCEL
 from safepoint.application.cancel_run import CancelRun
 from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
+from safepoint.application.decide_permission import COMMAND as DECIDE_PERMISSION
+from safepoint.application.decide_permission import DecidePermission
 from safepoint.application.drive_run import DriveRun
 from safepoint.application.ledger import Ledger
 from safepoint.application.lineage import read_segment
@@ -188,7 +190,16 @@ class Process:
         )
         self.at_owner = AtOwner(self.ownership, self.handover)
         self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.at_owner, self.spines)
-        self.commands = CommandsFromElsewhere({CANCEL: self.cancel.answer})
+        self.decide = DecidePermission(
+            self.ledger,
+            self.ownership,
+            self.repair,
+            self.live_runs,
+            self.at_owner,
+            self.spines,
+            self.world.store.views,
+        )
+        self.commands = CommandsFromElsewhere({CANCEL: self.cancel.answer, DECIDE_PERMISSION: self.decide.answer})
 
     @property
     def handover(self) -> Handover:

@@ -11,6 +11,7 @@ import pytest
 from safepoint.adapters.memory.permission_gate import ScriptedGate
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.permission.elsewhere import ElsewhereGate
 from safepoint.adapters.permission.terminal import TerminalGate
 from safepoint.ports.contract_kit.permission_gate import PermissionGateContract
 from safepoint.ports.permission_gate import PermissionGate
@@ -62,6 +63,16 @@ class TestTerminalGateWithoutATerminal(PermissionGateContract):
     @pytest.fixture
     def equal_gate(self, no_terminal: int) -> PermissionGate:
         return TerminalGate("somebody else", no_terminal, io.StringIO())
+
+
+class TestElsewhereGateThatHearsNobody(PermissionGateContract):
+    @pytest.fixture
+    def gate(self) -> PermissionGate:
+        return ElsewhereGate(lambda request: ("approve it",), lambda: "its socket is gone", io.StringIO())
+
+    @pytest.fixture
+    def equal_gate(self) -> PermissionGate:
+        return ElsewhereGate(lambda request: (), lambda: None, io.StringIO())
 
 
 class TestScriptedGate(PermissionGateContract):

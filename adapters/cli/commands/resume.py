@@ -18,6 +18,7 @@ def resume(
     allow: o.AllowOption = None,
     allow_all: o.AllowAllOption = False,
     ask: o.AskOption = False,
+    ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
@@ -37,7 +38,7 @@ def resume(
         from ..resume_session import resume_session
         from ..session_names import session_id_of
 
-        policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny)
+        policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
         chosen = AgentOptions(provider, script, model, workspace, policy)
         request = request_of(accept_drift, expect_high_water, drop_permissions=drop_permissions)
         named = session_id_of(session_argument, session)

@@ -24,6 +24,7 @@ def run(
     allow: o.AllowOption = None,
     allow_all: o.AllowAllOption = False,
     ask: o.AskOption = False,
+    ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
     store: o.StoreOption = None,
     as_json: o.JsonOption = False,
@@ -35,7 +36,7 @@ def run(
         from ..policies import PolicyOptions
         from ..run_turn import run_turn
 
-        policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny)
+        policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
         chosen = AgentOptions(provider, script, model, workspace, policy)
         return run_turn(out, prompt, session, chosen, places.store_path(store))
 
