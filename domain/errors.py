@@ -55,6 +55,19 @@ class StoreVersionNewer(StoreError):
         self.supported = supported
 
 
+class StoreVersionOlder(StoreUnavailable):
+    """The store was written by an older version. Opening it for writing brings it forward, or adopting it where
+    `distrust` says why it may not be written. It was left untouched.
+    """
+
+    def __init__(self, found: int, supported: int, distrust: str | None = None) -> None:
+        sentence = f"the store has schema version {found}; this program reads version {supported}"
+        super().__init__(sentence if distrust is None else f"{sentence}; {distrust}")
+        self.found = found
+        self.supported = supported
+        self.distrust = distrust
+
+
 class StoreDamaged(StoreError):
     """What is stored cannot be what was written."""
 

@@ -90,6 +90,7 @@ _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names
 _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
 )
+_ADOPT_FORWARD: Final = "`safepoint adopt --note WHY` says that it is the one to go on with, and brings it forward."
 _LEAVE_OUT: Final = "Start the turn in another session; the damaged runs stay as they are."
 
 
@@ -101,9 +102,9 @@ def _of_store(error: StoreError) -> Failure:
         case StoreUnusable():
             return Failure(ExitCode.USAGE, "store_unusable", error.detail, "Name another file with --store.")
         case StoreVersionOlder():
-            return Failure(
-                ExitCode.USAGE, "store_version_older", f"{error.detail}; it was left as it is.", _BRING_FORWARD
-            )
+            next_step = _BRING_FORWARD if error.distrust is None else _ADOPT_FORWARD
+            message = f"{error.detail}; it was left as it is."
+            return Failure(ExitCode.USAGE, "store_version_older", message, next_step)
         case StoreVersionNewer():
             return _explained(ExitCode.USAGE, error.code, error.detail)
         case StoreBehindAnchor():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...domain.errors import StoreError, StoreUnusable, StoreVersionNewer
 from ...ports.store_backup import Check, CopyTargetTaken, Restored, StoreBackup, StoreCopy
+from . import schema
 from .anchor import Anchor
 from .anchor_record import AnchorRecord, NoAnchor
 from .copying import copied, sync_folder
@@ -34,7 +35,7 @@ class SqliteBackup(StoreBackup):
         target = Path(os.path.realpath(file))
         if os.path.lexists(target):
             raise CopyTargetTaken(file)
-        readers = Readers(Place(self._path), self._busy_timeout_seconds)
+        readers = Readers(Place(self._path), self._busy_timeout_seconds, schema.require_published)
         unfinished = Path(f"{target}.unfinished")
         try:
             with copied(readers, unfinished) as copy:
@@ -55,7 +56,7 @@ class SqliteBackup(StoreBackup):
         if place.database == source.database:
             raise StoreUnusable(f"{file} is the store itself: name the backup that is to take its place")
         self._require_replaceable(place)
-        readers = Readers(source, self._busy_timeout_seconds)
+        readers = Readers(source, self._busy_timeout_seconds, schema.require_published)
         unfinished = Path(f"{place.database}.restoring")
         try:
             with copied(readers, unfinished) as copy:

@@ -1,6 +1,7 @@
 """Copies a store into one file of its own, through SQLite's backup: a consistent view, while others write.
 
 The copy's control row names no file, so that it is foreign wherever it is put, whatever inode it gets. SPEC section 6.
+The copy of an older version's store is one of the present version; the store itself stays as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...ports.store_backup import StoreCopy
 from .condition import control_of
 from .connection import close_quietly, journal_files
 from .errors import translated
+from .migrating import migrate_in
 from .position import newest, position_at
 from .reader import Readers
 
@@ -26,7 +28,7 @@ def copied(readers: Readers, target: Path) -> Iterator[StoreCopy]:
     """Make a copy under an unfinished name; it is removed at the end of the block, unless it was given another name.
 
     Args:
-        readers: look at the store.
+        readers: look at the store, which may be of an older version.
         target: does not exist, or is what a killed copier left.
 
     Raises:
@@ -51,7 +53,10 @@ def _copy(readers: Readers, target: Path) -> StoreCopy:
             connection.execute("PRAGMA synchronous = FULL")
             view.connection.backup(connection)
             connection.execute("PRAGMA journal_mode = DELETE")  # one file, which is looked at without making others
+            connection.execute("BEGIN IMMEDIATE")
+            migrate_in(connection, target)
             connection.execute(_OF_NO_FILE)
+            connection.execute("COMMIT")
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         finally:
             close_quietly(connection)

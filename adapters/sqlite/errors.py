@@ -65,6 +65,11 @@ def store_error(error: Exception, path: Path, doing: str) -> StoreError:
     return StoreUnavailable(sentence)
 
 
+def is_busy(error: sqlite3.Error) -> bool:
+    """Tell whether another connection holds what was asked for."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _BUSY
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Tell whether pages of the database are not what they should be."""
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_CORRUPT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ...domain.errors import StoreUnavailable
 from ...domain.projection_rebuild import NoRows, bare_row_of, rows_of_record
@@ -15,7 +15,7 @@ from . import projection_tables
 from .errors import translated
 from .place import Place
 from .reader import Readers
-from .transaction import Transaction
+from .transaction import StatementCursor, Transaction
 from .writer import Writer
 
 _EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events ORDER BY rowid"
@@ -63,7 +63,19 @@ class SqliteProjections(Projections):
                 connection.execute(f"DROP TABLE temp.{name}")
 
 
-def rebuild_in(transaction: Transaction, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
+class Statements(Protocol):
+    """What a rebuild works with: a transaction that has begun."""
+
+    @property
+    def raw(self) -> sqlite3.Cursor:
+        """Looks things up."""
+
+    @property
+    def cursor(self) -> StatementCursor:
+        """Executes statements that change something."""
+
+
+def rebuild_in(transaction: Statements, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
     """Drop the projections and make them again inside a transaction; memory stays flat."""
     connection = transaction.raw.connection
     for statement in (*projection_tables.drop_statements(connection), *projection_tables.statements()):

@@ -6,10 +6,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from ...domain.errors import StoreBehindAnchor, StoreMissing, StoreUnavailable
+from ...domain.errors import StoreBehindAnchor, StoreMissing, StoreUnavailable, StoreVersionOlder
 from ...domain.identifiers import EventId, RunId
 from ...domain.sealing import StoredRecord
 from ...domain.unique_ids import IdKind
@@ -116,9 +117,16 @@ class Readers:
     Args:
         place: the store's files.
         busy_timeout_seconds: how long to wait while another process recovers the WAL.
+        require: makes sure that the database is one whose views are of use.
     """
 
-    def __init__(self, place: Place, busy_timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        place: Place,
+        busy_timeout_seconds: float,
+        require: Callable[[sqlite3.Connection, Path], object] = schema.require_store,
+    ) -> None:
+        self._require = require
         self._place = place
         self._busy_timeout_seconds = busy_timeout_seconds
         self._anchor = Anchor(place.anchor, busy_timeout_seconds)
@@ -134,7 +142,7 @@ class Readers:
         Raises:
             StoreMissing: there is no database, and never was one that kept facts.
             StoreBehindAnchor: there is no database, although its anchor says that it kept facts.
-            StoreUnavailable, StoreDamaged, StoreVersionNewer: it cannot be read.
+            StoreUnavailable, StoreDamaged, StoreVersionNewer, StoreVersionOlder: it cannot be read.
         """
         if self._closed or os.getpid() != self._process:
             raise StoreUnavailable(f"the store {self._place.database} was closed, or opened by another process")
@@ -177,7 +185,7 @@ class Readers:
             except BaseException as error:
                 if connection is not None:
                     self._give_back(connection, here, reusable=False)
-                if not tries_left or not isinstance(error, StoreUnavailable):
+                if not tries_left or not isinstance(error, StoreUnavailable) or isinstance(error, StoreVersionOlder):
                     raise
                 time.sleep(OPENING_WAIT_SECONDS)
         raise AssertionError("the last try raises")
@@ -193,7 +201,12 @@ class Readers:
             require_not_foreign(self._place, has_anchor=anchor is not NoAnchor.MISSING)
             connection = connect_for_reading(self._place, self._busy_timeout_seconds)
             try:
-                schema.require_store(connection, self._place.database)
+                self._require(connection, self._place.database)
+            except StoreVersionOlder as older:
+                condition = judge(connection, self._place, here, anchor)
+                close_quietly(connection)
+                distrust = None if condition.trust is Trust.OK else condition.detail
+                raise StoreVersionOlder(older.found, older.supported, distrust) from older
             except BaseException:
                 close_quietly(connection)
                 raise

@@ -2,7 +2,7 @@
 SQL.
 
 The events stand in the rowid table of eventsourcing's application recorder. Whatever changes here changes
-`SCHEMA_VERSION`, and needs a migration. SPEC section 7.
+`SCHEMA_VERSION`, and needs a step in `migrations`. SPEC section 7.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 
-from ...domain.errors import StoreDamaged, StoreVersionNewer
+from ...domain.errors import StoreDamaged, StoreVersionNewer, StoreVersionOlder
 from ...domain.events.catalogue import AFTER_TERMINAL
 from ...domain.events.run import RunClaimed, RunEnded
 from ...domain.unique_ids import FIELDS, IdKind
+from .migrations import OLDEST_VERSION
 
 APPLICATION_ID = 0x53465054
 """Marks a database as a Safepoint store ("SFPT")."""
@@ -162,21 +163,41 @@ def expected() -> frozenset[SchemaObject]:
         connection.close()
 
 
-def require_store(connection: sqlite3.Connection, path: object) -> None:
-    """Make sure that a database is a store of this version, by reading alone.
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema version that is written in a database."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def require_published(connection: sqlite3.Connection, path: object) -> int:
+    """Make sure that a database is marked as a store of a version that is known here; answers which.
 
     Raises:
         StoreVersionNewer: it was written by a newer version.
         StoreDamaged: it is not as it should be.
     """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = version_of(connection)
     if application_id != APPLICATION_ID:
         raise StoreDamaged(f"{path} has an anchor, and is not marked as a store")
     if version > SCHEMA_VERSION:
         raise StoreVersionNewer(version, SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
+    if version < OLDEST_VERSION:
         raise StoreDamaged(f"{path} has schema version {version}, which was never published")
+    return version
+
+
+def require_store(connection: sqlite3.Connection, path: object) -> None:
+    """Make sure that a database is a store of this version, by reading alone.
+
+    Raises:
+        StoreVersionNewer: it was written by a newer version.
+        StoreVersionOlder: it was written by an older version, and not brought forward yet.
+        StoreDamaged: it is not as it should be.
+    """
+    version = require_published(connection, path)
+    if version < SCHEMA_VERSION:
+        raise StoreVersionOlder(version, SCHEMA_VERSION)
     found, known = objects_of(connection), expected()
     tables = {one.table for one in known}
     strange = {one for one in found - known if one.kind == "trigger" and one.table in tables}

@@ -6,14 +6,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...domain.errors import StoreUnavailable
+from ...domain.errors import StoreUnavailable, StoreVersionOlder
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
-from . import adoption
+from . import adoption, schema
 from .anchor import Anchor
 from .creation import create_if_missing
 from .errors import translated
 from .event_store import SqliteEventStore
+from .migrating import bring_forward, condition_of_older
 from .place import Place
 from .position import faults_of_positions
 from .projections import SqliteProjections
@@ -55,15 +56,29 @@ class SqliteStore(StoreKeeping):
         self.projections = SqliteProjections(place, readers, writer)
 
     def condition(self) -> StoreCondition:
-        """See `StoreKeeping`."""
-        with self._readers.view() as view:
-            return view.condition()
+        """See `StoreKeeping`; of an older version's store, too."""
+        try:
+            with self._readers.view() as view:
+                return view.condition()
+        except StoreVersionOlder:
+            return condition_of_older(self._place, self._busy_timeout_seconds)
+
+    def is_older(self) -> bool:
+        """Tell whether an older version wrote it, and nobody has brought it forward."""
+        readers = Readers(self._place, self._busy_timeout_seconds, schema.require_published)
+        try:
+            with readers.view() as view:
+                return schema.version_of(view.connection) < schema.SCHEMA_VERSION
+        finally:
+            readers.close()
 
     def adopt(self, *, by: str, note: str, at: str) -> StoreCondition:
         """See `StoreKeeping`."""
         if self._writer is None:
             raise StoreUnavailable("the store was opened for reading")
         self._writer.forget()
+        if self.is_older():
+            bring_forward(self._place, self._busy_timeout_seconds, self._writer.on_point)
         adoption.adopt(self._place, self._readers, self._busy_timeout_seconds, adoption.Adoption(by, note, at))
         return self.condition()
 
@@ -98,15 +113,16 @@ def open_store(
     busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
     on_point: Callable[[str], None] | None = None,
 ) -> SqliteStore:
-    """Open a store for writing; an empty one is made where there is no database. Nothing that is there is changed
-    before it is known to be a store that may be written. A store that may only be read opens too, and refuses to be
-    written.
+    """Open a store for writing; an empty one is made where there is no database, and one of an older version is
+    brought forward. Nothing that is there is changed before it is known to be a store that may be written. A store
+    that may only be read opens too, and refuses to be written.
 
     Args:
         path: the database file; its folder exists.
         busy_timeout_seconds: how long to wait for other processes, 0 or more.
         on_point: told at each instant of each transaction (`store.begin`, `store.statement:<n>`, `store.before_commit`,
-            `store.after_commit`, `store.after_anchor`); tests kill there.
+            `store.after_commit`, `store.after_anchor`; `store.migration:<n>` instead of statements while an older store
+            is brought forward); tests kill there.
 
     Raises:
         StoreUnavailable: the path names something else, or it could not be looked at.
@@ -120,12 +136,25 @@ def open_store(
     readers = Readers(place, busy_timeout_seconds)
     store = SqliteStore(place, busy_timeout_seconds, Writer(place, readers, busy_timeout_seconds, on_point), readers)
     try:
-        if store.condition().trust is Trust.OK and not store.projections.are_as_expected():
-            store.projections.rebuild()
+        if store.condition().trust is Trust.OK:
+            _make_present(store, place, busy_timeout_seconds, on_point)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _make_present(
+    store: SqliteStore, place: Place, busy_timeout_seconds: float, on_point: Callable[[str], None] | None
+) -> None:
+    """Bring a store that may be written to what this program reads and writes: its version, and its views."""
+    try:
+        as_expected = store.projections.are_as_expected()
+    except StoreVersionOlder:
+        bring_forward(place, busy_timeout_seconds, on_point)
+        return
+    if not as_expected:
+        store.projections.rebuild()
 
 
 def open_reader(path: str | os.PathLike[str], *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> SqliteStore:
@@ -134,13 +163,15 @@ def open_reader(path: str | os.PathLike[str], *, busy_timeout_seconds: float = B
 
     Raises:
         StoreMissing: there is no store.
+        StoreVersionOlder: an older version wrote it, and nobody has opened it for writing since.
         StoreUnavailable, StoreDamaged, StoreBehindAnchor, StoreVersionNewer: as `open_store`.
     """
     place = Place(path)
     readers = Readers(place, busy_timeout_seconds)
     store = SqliteStore(place, busy_timeout_seconds, None, readers)
     try:
-        store.condition()
+        with readers.view() as view:
+            view.condition()
     except BaseException:
         store.close()
         raise

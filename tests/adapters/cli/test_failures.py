@@ -54,6 +54,8 @@ QUARANTINED = Repaired(SESSION, RepairKind.QUARANTINED, code=ParkReason.RUNTIME_
         ),
         (errors.StoreMissing("a"), ExitCode.USAGE, "store_missing"),
         (errors.StoreUnusable("a"), ExitCode.USAGE, "store_unusable"),
+        (errors.StoreVersionOlder(1, 2), ExitCode.USAGE, "store_version_older"),
+        (errors.StoreVersionOlder(1, 2, "it is a copy"), ExitCode.USAGE, "store_version_older"),
         (errors.StoreVersionNewer(2, 1), ExitCode.USAGE, "store_version_newer"),
         (errors.StoreBehindAnchor("a"), ExitCode.CORRUPTION, "ledger_behind_anchor"),
         (errors.StoreNotAdopted("a"), ExitCode.PARKED, "foreign_run_not_adopted"),
@@ -76,7 +78,15 @@ def test_each_error_has_its_status_and_code(error: Exception, exit_code: ExitCod
 def test_every_error_of_a_store_is_known_here() -> None:
     """A new subclass must be given its status on purpose."""
     known = {
-        *("StoreUnavailable", "StoreMissing", "StoreUnusable", "StoreFull", "StoreVersionNewer", "StoreDamaged"),
+        *(
+            "StoreUnavailable",
+            "StoreMissing",
+            "StoreUnusable",
+            "StoreFull",
+            "StoreVersionNewer",
+            "StoreVersionOlder",
+            "StoreDamaged",
+        ),
         *("StoreNotAdopted", "StoreBehindAnchor"),
     }
     found: set[str] = set()

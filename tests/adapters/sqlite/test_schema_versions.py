@@ -22,6 +22,8 @@ from safepoint.adapters.sqlite.store import open_store
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 from safepoint.ports.store_keeping import Trust
 
+from . import later_versions
+
 GOLDEN = Path(__file__).with_name("golden")
 VERSIONS = range(1, schema.SCHEMA_VERSION + 1)
 Ask = Callable[..., tuple[int, dict[str, Any]]]
@@ -55,7 +57,8 @@ def events_of(path: Path) -> list[tuple[object, ...]]:
         return raw.execute("SELECT * FROM stored_events ORDER BY rowid").fetchall()
 
 
-def test_a_published_store_is_read_as_it_stands(golden: Path, ask: Ask) -> None:
+@pytest.mark.parametrize("golden", [schema.SCHEMA_VERSION], indirect=True)
+def test_a_store_of_the_present_version_is_read_as_it_stands(golden: Path, ask: Ask) -> None:
     code, found = ask("verify")
     assert (code, found["sound"], found["condition"]["trust"]) == (3, True, "copied")
     assert found["events"] == len(events_of(golden)) > 0
@@ -75,6 +78,56 @@ def test_a_published_store_is_adopted_and_written_on(golden: Path, ask: Ask) -> 
     store.close()
     assert events_of(golden)[: len(before)] == before
     assert ask("verify")[0] == 0
+
+
+READING: dict[str, tuple[str, ...]] = {
+    "list": (),
+    "status": (),
+    "show": ("s1",),
+    "plan": ("s1",),
+    "verify": (),
+    "export": ("s1", "--out", "nowhere.jsonl"),
+}
+
+
+@pytest.mark.parametrize("command", READING)
+def test_whoever_only_looks_at_an_older_store_is_told_how_it_is_brought_forward(
+    path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    open_store(path).close()
+    before = digests(path)
+    with monkeypatch.context() as patched:
+        later_versions.install(patched.setattr)
+        code, told = ask(command, *READING[command])
+        assert (code, told["code"]) == (2, "store_version_older")
+        assert str(later_versions.PRESENT) in told["message"]
+        assert str(later_versions.LAST) in told["message"]
+        assert "safepoint rebuild" in told["next_step"]
+        assert digests(path) == before
+        assert ask("rebuild")[0] == 0  # what it was told to do helps
+        assert ask("verify")[0] == 0
+    later_versions.forget()
+
+
+def test_an_older_copy_is_brought_forward_as_its_user_is_told(
+    path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(path).close()
+    content = path.read_bytes()
+    path.rename(path.with_name("original"))
+    path.write_bytes(content)
+    before = digests(path)
+    with monkeypatch.context() as patched:
+        later_versions.install(patched.setattr)
+        for command in (("list",), ("rebuild",)):
+            code, told = ask(*command)
+            assert (code, told["code"]) == (2, "store_version_older")
+            assert "a copy" in told["message"]
+            assert "safepoint adopt" in told["next_step"]
+        assert digests(path) == before
+        assert ask("adopt", "--note", "mine")[0] == 0
+        assert ask("verify")[0] == 0
+    later_versions.forget()
 
 
 def test_the_views_of_a_published_store_are_those_that_this_version_makes(golden: Path, ask: Ask) -> None:

@@ -1,0 +1,33 @@
+"""The steps from each published version of the database to the next. SPEC section 7.
+
+A new version is one more `Migration` here, `schema.SCHEMA_VERSION` raised with it, and a store of the version before
+kept in `tests/adapters/sqlite/golden`. The store's id, generation and place (`store_control`), its positions
+(`commits`) and its events keep their names for good: whether a store may be trusted is judged before it is migrated.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Migration(NamedTuple):
+    """One step.
+
+    Attributes:
+        version: what it makes; it starts from the version before.
+        statements: SQL, in order. They leave what `schema.statements` of that version make, and no event can be
+            touched by them. Views need no statement: they are made again when their shape is another.
+    """
+
+    version: int
+    statements: tuple[str, ...]
+
+
+OLDEST_VERSION = 1
+MIGRATIONS: tuple[Migration, ...] = ()
+"""In order and without a gap; the last one makes `schema.SCHEMA_VERSION`."""
+
+
+def steps_from(version: int) -> tuple[Migration, ...]:
+    """What brings a store of a published version forward; nothing for the present one."""
+    return tuple(migration for migration in MIGRATIONS if migration.version > version)
