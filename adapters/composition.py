@@ -17,7 +17,7 @@ from ..application.async_ledger import AsyncLedger
 from ..application.back_up_store import BackUpStore, RestoreStore
 from ..application.cancel_run import COMMAND as CANCEL
 from ..application.cancel_run import CancelRun
-from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
+from ..application.commands_from_elsewhere import ANSWER_SECONDS, AtOwner, CommandsFromElsewhere
 from ..application.decide_permission import COMMAND as DECIDE_PERMISSION
 from ..application.decide_permission import DecidePermission
 from ..application.drive_run import DriveRun
@@ -42,6 +42,7 @@ from ..application.run_turn import RunTurn
 from ..application.spines import Spines
 from ..application.start_turn import StartTurn
 from ..application.stopping import BOUND_SECONDS
+from ..application.take_over import TakeOver
 from ..application.verify_store import Verification, VerifyStore
 from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
@@ -152,7 +153,9 @@ class Composition(containers.DeclarativeContainer):
     ledger = providers.Singleton(Ledger, events, store.provided.owners)
     async_ledger = providers.Singleton(AsyncLedger, ledger)
     ownership = providers.Singleton(SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget)
-    at_owner = providers.Factory(AtOwner, ownership, handover)
+    at_owner = providers.Factory(
+        AtOwner, ownership, handover, answer_seconds=providers.Callable(lambda: ANSWER_SECONDS)
+    )
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
 
     repair_session = providers.Factory(RepairSession, ledger, spines, sink)
@@ -185,6 +188,7 @@ class Composition(containers.DeclarativeContainer):
             }
         )
     )
+    take_over = providers.Factory(TakeOver, ownership, repair_session, store)
     plan_resume = providers.Factory(
         PlanResume,
         events,

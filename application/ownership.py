@@ -38,7 +38,11 @@ class SessionBusy(SafepointError):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The right to write one session: every command carries it."""
+    """The right to write one session: every command carries it.
+
+    Attributes:
+        after_death_of: the former owner, which is proven dead; None where there was none, or where it was fenced.
+    """
 
     session_id: SessionId
     incarnation_id: IncarnationId
@@ -61,11 +65,11 @@ class SessionOwnership:
         self._forget = forget
         self._held: HeldIncarnation | None = None
         self._in_use: set[SessionId] = set()
+        self._dead: set[IncarnationId] = set()
         self._lock = threading.Lock()
         self._beginning = threading.Lock()
 
     @property
-        self._dead: set[IncarnationId] = set()
     def incarnation(self) -> Incarnation:
         """This process's life; begun and registered when it is first needed."""
         with self._beginning:
@@ -84,8 +88,12 @@ class SessionOwnership:
         """True from when this process's life as an owner began until it was left."""
         return self._held is not None
 
-    def own(self, session_id: SessionId) -> Owned:
+    def own(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Owned:
         """Become the owner of a session, or stay it, for one use case at a time in this process.
+
+        Args:
+            fencing: an owner that may live and is to be fenced at a person's command (`forced`): it can write nothing
+                more. That ends none of its effects; its operations are over when they were without it.
 
         Raises:
             SessionBusy: its owner lives (another use case of this process is one), or could not be looked at.
@@ -97,23 +105,24 @@ class SessionOwnership:
                 raise SessionBusy(session_id, self.incarnation, Liveness.ALIVE)
             self._in_use.add(session_id)
         try:
-            return self._take(session_id, me)
+            return self._take(session_id, me, fencing)
         except BaseException:
             self._done(session_id)
             raise
 
-    def _take(self, session_id: SessionId, me: IncarnationId) -> Owned:
+    def _take(self, session_id: SessionId, me: IncarnationId, fencing: IncarnationId | None) -> Owned:
         for _ in range(TRIES_MAX):
             seen = self._owners.owner(session_id)
             previous = None if seen is None else seen.incarnation_id
             if seen is not None and previous == me:
                 return Owned(session_id, me, seen.epoch)
-            if previous is not None:
+            forced = previous is not None and previous == fencing
+            if previous is not None and not forced:
                 self._require_dead(session_id, previous)
             taken = self._owners.take(session_id, me, seen)
             if taken is not None:
                 self._forget(session_id)
-                return Owned(session_id, me, taken.epoch, previous)
+                return Owned(session_id, me, taken.epoch, None if forced else previous)
         raise SessionBusy(session_id, None, Liveness.ALIVE)
 
     def _require_dead(self, session_id: SessionId, previous: IncarnationId) -> None:
@@ -122,15 +131,6 @@ class SessionOwnership:
         if liveness is not Liveness.DEAD:
             raise SessionBusy(session_id, facts, liveness)
 
-    def owner_of(self, session_id: SessionId) -> tuple[Ownership | None, Incarnation | None, Liveness | None]:
-        """Who owns a session now, and whether that owner lives; None where nobody does. Changes nothing."""
-        row = self._owners.owner(session_id)
-        if row is None or row.incarnation_id is None:
-            return row, None, None
-        facts = self._owners.incarnation(row.incarnation_id)
-        return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
-
-    def liveness_of(self, incarnation_id: IncarnationId) -> Liveness:
     def may_be_taken(self, row: Ownership) -> bool:
         """True when nobody works on a session: its owner is proven dead, or is this process and does not use it now."""
         if row.incarnation_id is None or self.in_use(row.session_id):
@@ -176,9 +176,32 @@ class SessionOwnership:
             for one in given_up:
                 self._done(one.session_id)
 
+    def owner_of(self, session_id: SessionId) -> tuple[Ownership | None, Incarnation | None, Liveness | None]:
+        """Who owns a session now, and whether that owner lives; None where nobody does. Changes nothing."""
+        row = self._owners.owner(session_id)
+        if row is None or row.incarnation_id is None:
+            return row, None, None
+        facts = self._owners.incarnation(row.incarnation_id)
+        return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+
+    def end_owner(self, owner: Incarnation, timeout_seconds: float) -> Liveness:
+        """End another process that owns sessions, for a takeover; answers what is then seen of it.
+
+        Only the recorded process is ever signalled, and never this one.
+
+        Args:
+            timeout_seconds: bound on the whole of it.
+        """
+        if self.is_mine(owner.incarnation_id):
+            return Liveness.ALIVE
+        return self._incarnations.end(owner, timeout_seconds)
+
+    def liveness_of(self, incarnation_id: IncarnationId) -> Liveness:
         """Whether an incarnation lives; a life that was never registered could not be looked at."""
         if self._held is not None and self._held.incarnation.incarnation_id == incarnation_id:
             return Liveness.ALIVE
+        if incarnation_id in self._dead:
+            return Liveness.DEAD
         facts = self._owners.incarnation(incarnation_id)
         liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
         if liveness is Liveness.DEAD:
@@ -203,8 +226,6 @@ class SessionOwnership:
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""
-        if incarnation_id in self._dead:
-            return Liveness.DEAD
         self._done(owned.session_id)
 
     def _done(self, session_id: SessionId) -> None:

@@ -70,7 +70,8 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.SESSION_BUSY: Explanation(
         "This session has an open run, or another process owns it.",
-        "Wait for it to end, or stop it with `safepoint cancel --session SESSION`.",
+        "Wait for it to end, or stop it with `safepoint cancel --session SESSION`; a process that does not answer is "
+        "ended with `safepoint takeover SESSION`.",
         True,
     ),
     ParkReason.STORE_UNAVAILABLE: Explanation(
@@ -217,8 +218,9 @@ _TABLE: Final[dict[str, Explanation]] = {
         "An id for the new run is already in use.", "Try again: new ids are made each time."
     ),
     ParkReason.OWNER_FENCED: Explanation(
-        "Another process has taken this session over; this one may no longer write to it.",
-        "Look at the new owner's run: `safepoint status --session SESSION`.",
+        "Another process has taken this session over; this one may no longer write to it. What its tools did since "
+        "then is not recorded.",
+        "Look at how the session stands now: `safepoint status --session SESSION`.",
     ),
     ParkReason.AUTO_RESUME_SPENT: Explanation(
         "The run was already continued automatically once and was interrupted again.",

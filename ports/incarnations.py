@@ -93,5 +93,5 @@ class Incarnations(Protocol):
         own: asked first, then killed. Anything else is left alone.
 
         Args:
-            timeout_seconds: bound on the whole of it; half of it, at most 5 s, is given to an orderly end.
+            timeout_seconds: bound on the whole of it; half of it, at most 15 s, is given to an orderly end.
         """

@@ -24,6 +24,7 @@ PLAN: Final = "safepoint.cli.plan.v1"
 RESUME: Final = "safepoint.cli.resume.v1"
 CANCEL: Final = "safepoint.cli.cancel.v1"
 DECIDE: Final = "safepoint.cli.decide.v1"
+TAKEOVER: Final = "safepoint.cli.takeover.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
 ADOPT: Final = "safepoint.cli.adopt.v1"
@@ -51,6 +52,9 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     CANCEL: ("session_id", "run_id", "result"),
     DECIDE: ("request_id", "session_id", "run_id", "tool", "result", "approved", "by", "exit_code"),
+    TAKEOVER: (
+        *("session_id", "result", "owner_pid", "owner_host", "also_interrupted", "repaired", "commands", "exit_code"),
+    ),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
         *("projection_differences", "projections", "faults", "unread", "exit_code"),
@@ -79,7 +83,18 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 _LISTS: Final = frozenset(
-    {"reasons", "changed", "notes", "operations", "commands", "sessions", "runs", "permissions", "watched"}
+    {
+        "reasons",
+        "changed",
+        "notes",
+        "operations",
+        "commands",
+        "sessions",
+        "runs",
+        "permissions",
+        "watched",
+        "also_interrupted",
+    }
 )
 _FLAGS: Final = frozenset({"resumable", "repair_pending", "provider_assumed", "exists", "sound"})
 

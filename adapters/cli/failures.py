@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
-from ...application.commands_from_elsewhere import FailedAtOwner
+from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
 from ...application.start_turn import HistoryUnusable
+from ...application.take_over import TakeoverRefused
 from ...domain.errors import (
     StoreBehindAnchor,
     StoreDamaged,
@@ -27,7 +28,7 @@ from ...domain.errors import (
 from ...domain.explanations import explain
 from ...domain.reasons import ParkReason, WriteRefusal
 from ...domain.sealing import DamagedEvent
-from ...ports.incarnations import OwnershipUnavailable
+from ...ports.incarnations import Liveness, OwnershipUnavailable
 from ...ports.provider_failures import ProviderUnusable
 from ...ports.store_backup import CopyTargetTaken, StoreInUse
 from .exit_codes import ExitCode
@@ -56,8 +57,14 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.USAGE, error.code, error.message, error.next_step)
         case ProviderUnusable():
             return Failure(ExitCode.USAGE, "provider_unusable", error.detail, error.next_step)
+        case OwnerSilent():
+            return Failure(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), _TAKE_OVER, error.session_id)
         case SessionBusy():
             return _explained(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), error.session_id)
+        case TakeoverRefused():
+            alive = error.liveness is Liveness.ALIVE
+            hint = _END_IT if alive else _FENCE
+            return Failure(ExitCode.BUSY, "takeover_refused", str(error), hint, error.session_id)
         case FailedAtOwner():
             return _explained(ExitCode.BUSY, error.code or ParkReason.SESSION_BUSY, str(error), error.session_id)
         case SessionQuarantined():
@@ -75,7 +82,9 @@ def failure_of(error: BaseException) -> Failure:
             message = f"Nothing needs to be adopted: {error}."
             return Failure(ExitCode.USAGE, "adoption_not_needed", message, "Go on with `safepoint list`.")
         case WriteRefused():
-            busy = error.code in {WriteRefusal.OWNER_FENCED, WriteRefusal.SESSION_BUSY}
+            if error.code is WriteRefusal.OWNER_FENCED:
+                return _explained(ExitCode.BUSY, error.code, explain(error.code).sentence)
+            busy = error.code is WriteRefusal.SESSION_BUSY
             return _explained(ExitCode.BUSY if busy else ExitCode.RUN_FAILED, error.code, error.detail)
         case DamagedEvent():
             return _explained(ExitCode.CORRUPTION, ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))
@@ -86,6 +95,16 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.RUN_FAILED, "internal_error", f"{type(error).__name__}: {error}", hint)
 
 
+_TAKE_OVER: Final = (
+    "Look again with `safepoint status --session SESSION`; to end that process: `safepoint takeover SESSION`."
+)
+_END_IT: Final = (
+    "End that process yourself, or leave it alone and only take its right to write: "
+    "`safepoint takeover SESSION --fence-only`."
+)
+_FENCE: Final = (
+    "Make sure there that it has ended; then take its right to write: `safepoint takeover SESSION --fence-only`."
+)
 _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names owners), then try again."
 _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."

@@ -29,6 +29,7 @@ from .commands.resume import resume
 from .commands.run import run
 from .commands.show import show
 from .commands.status import status
+from .commands.takeover import takeover
 from .commands.verify import verify
 
 ABOUT = "Continue an AI-agent run safely after its process died in the middle of a tool call."
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Any] = {
     "cancel": cancel,
     "approve": approve,
     "deny": deny,
+    "takeover": takeover,
     "verify": verify,
     "rebuild": rebuild,
     "adopt": adopt,

@@ -108,11 +108,18 @@ class FileLockIncarnations(Incarnations):
         ending.end_process(
             incarnation.pid,
             incarnation.process_start_time,
-            is_over=lambda: self.probe(incarnation) is Liveness.DEAD,
-            grace_seconds=min(5.0, timeout_seconds / 2),
+            is_over=lambda: self._has_gone(incarnation),
+            grace_seconds=min(15.0, timeout_seconds / 2),
             timeout_seconds=timeout_seconds,
         )
         return self.probe(incarnation)
+
+    def _has_gone(self, incarnation: Incarnation) -> bool:
+        """Nobody holds the lock, and the process is gone; one that left in order may have taken its file with it."""
+        try:
+            return self.probe(incarnation) is not Liveness.ALIVE and not _lives(incarnation)
+        except OSError:
+            return False
 
 
 class _HeldLock(HeldIncarnation):

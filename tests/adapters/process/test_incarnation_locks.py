@@ -89,7 +89,7 @@ def test_a_takeover_ends_a_stopped_owner(incarnations: FileLockIncarnations, sta
 def test_a_takeover_lets_an_owner_end_in_order(incarnations: FileLockIncarnations, start_owner: StartOwner) -> None:
     owner = start_owner("signal.signal(signal.SIGTERM, lambda *_: (tell('in order'), sys.exit(7)))\n" + LIVE + WAIT)
     incarnation = hear_incarnation(owner)
-    assert incarnations.end(incarnation, timeout_seconds=60.0) is Liveness.DEAD
+    assert incarnations.end(incarnation, timeout_seconds=10.0) is Liveness.DEAD
     assert owner.hear() == "in order"
     assert owner.process.wait() == 7
 
