@@ -34,6 +34,7 @@ from ..application.ownership import SessionOwnership
 from ..application.places import Places
 from ..application.plan_resume import PlanResume
 from ..application.record_settled_jobs import RecordSettledJobs
+from ..application.repair_everything import RepairEverything
 from ..application.repair_preview import RepairPreview
 from ..application.repair_session import RepairSession
 from ..application.resume_run import ResumeRun
@@ -159,6 +160,9 @@ class Composition(containers.DeclarativeContainer):
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
 
     repair_session = providers.Factory(RepairSession, ledger, spines, sink)
+    repair_everything = providers.Factory(
+        RepairEverything, ledger, ownership, repair_session, store, store.provided.views, live_operations
+    )
     settle_jobs = providers.Factory(RecordSettledJobs, ledger, spines, jobs)
     # The store is the durable sink of T1 and T2, so runs may declare the protocol (SPEC section 5).
     start_turn = providers.Factory(StartTurn, events, async_ledger, spines, TOOL_BOUNDARY_PROTOCOL)

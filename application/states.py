@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ..domain.events.event import RunEvent, SessionEvent
 from ..domain.identifiers import RunId, SessionId, run_stream
-from ..domain.run.state import Run
+from ..domain.run.state import Run, RunDraft
 from ..domain.run.state import evolve as evolve_run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, unseal
 from ..domain.session.state import Session
@@ -82,9 +82,21 @@ def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -
 def load(reader: EventReader, stream: str, known: Head | None = None) -> Head:
     """Read a stream to its newest event, from a known head on."""
     head = known or empty(stream)
+    if head is NO_RUN:
+        return _load_run(reader, stream)
     for sealed in events_after(reader, stream, head.sequence, head.digest):
         head = advance(head, sealed)
     return head
+
+
+def _load_run(reader: EventReader, stream: str) -> Head:
+    """Read a whole run: nobody asks for the states between."""
+    draft, last = RunDraft(), None
+    for sealed in events_after(reader, stream, 0, FIRST_PREVIOUS_DIGEST):
+        assert isinstance(sealed.event, RunEvent)
+        draft.take(sealed.event)
+        last = sealed
+    return NO_RUN if last is None else Head(last.sequence, last.digest, draft.run())
 
 
 def readable(reader: EventReader, run_id: RunId) -> tuple[Run, str | None]:

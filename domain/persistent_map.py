@@ -7,6 +7,7 @@ from before it. Neither promises an order of iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Generic, Protocol, Self, TypeVar
 
 K = TypeVar("K")
@@ -77,9 +78,13 @@ class PersistentMap(Generic[K, V]):
     @classmethod
     def of(cls, items: Mapping[K, V]) -> Self:
         """Make a persistent copy of a mapping."""
-        root: list[dict[K, V]] = [{} for _ in range(_BUCKETS)]
+        nothing: dict[K, V] = {}
+        root = [nothing] * _BUCKETS
         for key, value in items.items():
-            root[hash(key) % _BUCKETS][key] = value
+            place = hash(key) % _BUCKETS
+            if root[place] is nothing:
+                root[place] = {}
+            root[place][key] = value
         return cls(root, len(items))
 
     def __contains__(self, key: object, /) -> bool:
@@ -89,8 +94,7 @@ class PersistentMap(Generic[K, V]):
         return self._length
 
     def __iter__(self) -> Iterator[K]:
-        for bucket in self._root:
-            yield from bucket
+        return chain.from_iterable(self._root) if self._length else iter(())
 
     def get(self, key: K, /) -> V | None:
         """The value under a key, or None."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from safepoint.domain.events.event import Event
+from dataclasses import fields
+from typing import Any
+
+from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.outside import BackgroundSettled, PermissionClosed
-from safepoint.domain.run.state import Run, evolve
+from safepoint.domain.run.state import Run, RunDraft, evolve
 
 from ..facts import Facts, prefix, run_of
 
@@ -89,3 +92,46 @@ def seen(run: Run) -> tuple[object, ...]:
         [(record.call_id, record.dispatch, record.response) for record in run.tools.operations()],
         run.tools.issues,
     )
+
+
+def everything(r: Facts) -> list[Event]:
+    """A history with every kind of fact that a state keeps."""
+    history: list[Event] = [r.opened(), r.user(), *r.step("a", "b", "c")]
+    history += [r.requested("b", "q1"), r.requested("b", "q2"), r.decided("q1")]
+    history += [r.dispatch("a", grant_id="g1"), r.outcome("a"), r.left_running("a"), r.dispatch("b")]
+    history += [r.fact(BackgroundSettled, handle_id="job-a", status="ended")]
+    history += [r.fact(PermissionClosed, request_id="q2", reason="run_stopped"), r.cancelled("Ada"), r.ended()]
+    return [*history, r.claim(Facts("r2"), [prefix(r, history)]).claimed]
+
+
+def shown(run: Run) -> dict[str, Any]:
+    """All that a state says."""
+    said = {field.name: getattr(run, field.name) for field in fields(run)}
+    for name in ("permissions", "asked", "calls", "deliveries"):
+        said[name] = {key: said[name].get(key) for key in said[name]}
+    tools = said.pop("tools")
+    said["tools"] = [(one.call_id, one.operation_id, one.response_at, one.recovery) for one in tools.operations()]
+    said["scanned"] = (tools.length, tools.high_water, tools.identity, tools.ended_at, tools.claimed_at, tools.issues)
+    return said
+
+
+def test_taking_many_facts_in_at_once_gives_the_state_that_taking_them_one_by_one_gives() -> None:
+    history = everything(Facts())
+    draft, one_by_one = RunDraft(), Run()
+    for event in history:
+        assert isinstance(event, RunEvent)
+        draft.take(event)
+        one_by_one = evolve(one_by_one, event)
+        assert shown(draft.run()) == shown(one_by_one)
+
+
+def test_what_a_draft_takes_in_later_does_not_reach_its_earlier_states_nor_the_other_way_round() -> None:
+    history = [event for event in everything(Facts()) if isinstance(event, RunEvent)]
+    draft, states = RunDraft(), []
+    for event in history:
+        draft.take(event)
+        states.append((draft.run(), shown(draft.run())))
+    for position, (state, said) in enumerate(states[:-1], 1):
+        later = shown(evolve(state, history[position]))
+        assert shown(state) == said
+        assert later == states[position][1]
