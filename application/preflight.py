@@ -6,14 +6,14 @@ A refusal is a real, committed answer: call and response, effect `none`, no disp
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..domain.canonical import args_hash
 from ..domain.events.event import Timestamp
 from ..domain.events.session import EffectWatched, GrantPosted
 from ..domain.events.tool import RecoveryMode, ToolCalled
 from ..domain.identifiers import GrantId, OperationId
-from ..domain.operation.repeat_guard import renamed_effect, repeated_effect
+from ..domain.operation.repeat_guard import freely_repeated, renamed_effect, repeated_effect
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.session.state import Session
@@ -41,6 +41,7 @@ class Admitted:
     """The call may be dispatched, once, with what T1 must name.
 
     Attributes:
+        repeats: the operation whose effect it knowingly repeats, or delivers once more.
         again: an uncertain delivery of the same idempotent call, whose key it is delivered with.
     """
 
@@ -128,14 +129,13 @@ class Preflight:
         key = None if again is None else again.idempotency_key
         watched = repeated_effect(session, bound.contract, asked, key, now) or self._renamed(session, call, bound)
         repeats = None if watched is None else watched.operation_id
+        admitted = Admitted(bound, asked, None, repeats or _unasked(session, bound, asked, again), again)
         grant = self._grant(asked, bound, repeats)
         if grant is not None:
-            return (
-                Admitted(bound, asked, grant.grant_id, repeats, again) if grant.approved else _denied(grant.decided_by)
-            )
+            return replace(admitted, grant_id=grant.grant_id) if grant.approved else _denied(grant.decided_by)
         match await self._asking(call, bound, asked, repeats):
             case Allowed():
-                return Admitted(bound, asked, None, repeats, again)
+                return admitted
             case Denied(by=by, why=why):
                 return _denied(by, why)
             case DeniedByPolicy(by=by, why=why):
@@ -154,6 +154,12 @@ class Preflight:
                 self._grants.remove(grant)
                 return grant
         return None
+
+
+def _unasked(session: Session, bound: BoundCall, asked: str, again: EffectWatched | None) -> OperationId | None:
+    """The watched effect that the call repeats with nobody's leave, by its key or its contract; T1 names it."""
+    known = again or next(freely_repeated(session, bound.contract, asked), None)
+    return None if known is None else known.operation_id
 
 
 def _delivered_before(session: Session, bound: BoundCall, asked: str, now: Timestamp) -> EffectWatched | None:

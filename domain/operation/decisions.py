@@ -15,7 +15,7 @@ from ..run.state import Run
 from ..session.decisions import unsayable
 from ..session.state import Session
 from . import watch_list
-from .repeat_guard import delivered_again, repeated_effects
+from .repeat_guard import delivered_again, freely_repeated, renamed_effect, repeated_effects
 from .state import Operation, Phase, operation_by_id, operation_of_call
 
 
@@ -37,12 +37,12 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
         return misfit("an idempotent call is dispatched with the key of its delivery")
     if refusal := _unpermitted(session, run, dispatch):
         return refusal
-    repeated = _repeated(session, run, dispatch)
-    if isinstance(repeated, Refusal):
-        return repeated
     again = _delivered_again(session, dispatch)
     if isinstance(again, Refusal):
         return again
+    repeated = _repeated(session, run, dispatch, call, again)
+    if isinstance(repeated, Refusal):
+        return repeated
     by_key = ClearedBy.DELIVERED_AGAIN
     return (
         dispatch,
@@ -72,20 +72,37 @@ def _unpermitted(session: Session, run: Run, dispatch: ToolDispatched) -> Refusa
     return None
 
 
-def _repeated(session: Session, run: Run, dispatch: ToolDispatched) -> tuple[OperationId, ...] | Refusal:
-    """The watched effects that a person allowed this dispatch to repeat. F9."""
-    key, at = dispatch.idempotency_key, dispatch.occurred_at
+def _repeated(
+    session: Session, run: Run, dispatch: ToolDispatched, call: Operation, again: tuple[OperationId, ...]
+) -> tuple[OperationId, ...] | Refusal:
+    """The watched effects that this dispatch may repeat: a person said so, or its contract says so for all. F9."""
+    if not session.watched:
+        return ()
+    key, at, named = dispatch.idempotency_key, dispatch.occurred_at, dispatch.repeats
+    free = tuple(o.operation_id for o in freely_repeated(session, dispatch.contract, dispatch.args_hash))
+    if free:
+        return free
     equal = [o.operation_id for o in repeated_effects(session, dispatch.contract, dispatch.args_hash, key, at)]
-    named = dispatch.repeats
-    if equal and named not in equal:
-        return misfit(f"it repeats operation {equal[0]}, whose outcome is not certain, without a person's permission")
+    renamed = None if equal or again else _renamed(session, run, dispatch, call)
+    must_be_asked = equal or ([] if renamed is None else [renamed])
+    if must_be_asked and named not in must_be_asked:
+        return misfit(f"it repeats operation {must_be_asked[0]}, whose outcome is not certain, unasked")
     if named is None or named not in session.watched:
         return ()
     grant = None if dispatch.grant_id is None else session.granted.get(dispatch.grant_id)
     allowed = [permission.requested.repeats for permission in run.permissions_of(dispatch.call_id)]
     if named not in (*allowed, None if grant is None else grant.repeats):
-        return misfit(f"nobody was asked whether it may repeat operation {named}")
+        return () if named in again else misfit(f"nobody was asked whether it may repeat operation {named}")
     return tuple(dict.fromkeys((named, *equal)))
+
+
+def _renamed(session: Session, run: Run, dispatch: ToolDispatched, call: Operation) -> OperationId | None:
+    """A watched effect of a tool that the run was not offered, with equal arguments: the tool may have been renamed."""
+    offered = () if run.opening is None else run.opening.profile.tools
+    if not offered or dispatch.contract.mode is RecoveryMode.REPLAY_SAFE or dispatch.contract.repeat_free:
+        return None
+    watched = renamed_effect(session, call.args, {tool.name for tool in offered})
+    return None if watched is None else watched.operation_id
 
 
 def _delivered_again(session: Session, dispatch: ToolDispatched) -> tuple[OperationId, ...] | Refusal:

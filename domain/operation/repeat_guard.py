@@ -40,6 +40,15 @@ def repeated_effects(
             yield watched
 
 
+def freely_repeated(session: Session, contract: RecordedContract, args_hash: str) -> Iterator[EffectWatched]:
+    """The watched effects that a call repeats unasked, because its contract says so of every call: tests, builds.
+
+    Arguments as for `repeated_effects`. The repeat takes their place, so that nobody is told of them for ever.
+    """
+    if contract.repeat_free and contract.mode is not RecoveryMode.REPLAY_SAFE:
+        yield from (watched for watched in session.watched.values() if watched.args_hash == args_hash)
+
+
 def repeated_effect(
     session: Session, contract: RecordedContract, args_hash: str, idempotency_key: str | None, at: Timestamp
 ) -> EffectWatched | None:

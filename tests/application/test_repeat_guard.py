@@ -156,12 +156,12 @@ def test_an_equal_call_within_the_same_run_is_the_models_own_decision() -> None:
 
 def test_an_idempotent_call_is_delivered_with_the_recorded_key_unasked() -> None:
     process, pay = Process(), Unsure(recovery="idempotent", key_valid_seconds=3600)
-    one_unsure_payment(process, pay)
+    operation_id = one_unsure_payment(process, pay)
     run_id = repeated(process, pay)
     assert len(pay.keys) == 2
     assert len(set(pay.keys)) == 1
     (dispatch,) = process.dispatches(run_id)
-    assert dispatch.idempotency_key == pay.keys[0]
+    assert (dispatch.idempotency_key, dispatch.repeats) == (pay.keys[0], operation_id)
 
 
 def test_an_idempotent_call_whose_recorded_key_has_expired_is_a_repeat_like_any_other() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -35,20 +38,55 @@ def record_effect(
 ) -> dict[str, Json]:
     """Append one line to a file, durably.
 
-    The path may be anywhere; contract names the recovery mode that is declared.
+    The path may be anywhere; contract names the recovery mode that is declared. An idempotent one keeps the keys of its
+    deliveries in a file beside it, and a key that it knows appends nothing more.
     """
     if "\n" in line or "\r" in line:
         raise RefusedWithoutEffect("line holds a line end; it must be one line")
     target = context.workspace / Path(path)
     try:
-        file = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except (OSError, ValueError) as error:
         raise RefusedWithoutEffect(f"{path!r} cannot be opened for appending: {error}") from error
+    written = f"{line}\n".encode()
     try:
         context.failpoint("tool.record_effect.before_effect")
-        os.write(file, f"{line}\n".encode())
-        os.fsync(file)
+        if contract == "idempotent":
+            _append_once(file, Path(f"{target}.keys"), context.idempotency_key, written)
+        else:
+            _append(file, written)
         context.failpoint("tool.record_effect.after_effect")
     finally:
         os.close(file)
     return {"recorded": line}
+
+
+def _append(file: int, written: bytes) -> None:
+    os.write(file, written)
+    os.fsync(file)
+
+
+def _append_once(file: int, keys: Path, key: str, written: bytes) -> None:
+    """Note the key and where its line will stand, then append; a line that stands where a key says was delivered."""
+    with _locked(keys) as noted:
+        for known in _lines_of(noted):
+            if known["key"] == key and os.pread(file, len(written), known["at"]) == written:
+                return
+        note = json.dumps({"key": key, "at": os.fstat(file).st_size}, separators=(",", ":"))
+        _append(noted, f"\n{note}\n".encode())  # apart from one that was cut off
+        _append(file, written)
+
+
+@contextmanager
+def _locked(keys: Path) -> Iterator[int]:
+    noted = os.open(keys, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(noted, fcntl.LOCK_EX)
+        yield noted
+    finally:
+        os.close(noted)
+
+
+def _lines_of(noted: int) -> list[dict[str, Any]]:
+    text = os.pread(noted, os.fstat(noted).st_size, 0).decode()
+    return [json.loads(one) for one in text.splitlines() if one.startswith("{") and one.endswith("}")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,26 @@ def test_the_effect_happens_between_its_two_failpoints(
     failpoints.at_hit = lambda hit: seen.append((hit.rpartition(".")[2], (workspace / "e").read_text()))
     record_effect(context, "e", "x")
     assert seen == [("before_effect", ""), ("after_effect", "x\n")]
+
+
+def test_the_same_key_appends_the_same_line_once_wherever_a_delivery_was_cut_off(
+    context: ToolContext, workspace: Path
+) -> None:
+    def deliver(key: str, line: str = "paid") -> Json:
+        return record_effect(replace(context, idempotency_key=key), "e", line, "idempotent")
+
+    assert deliver("k1") == deliver("k1") == {"recorded": "paid"}
+    assert (workspace / "e").read_text() == "paid\n"
+    deliver("k2")
+    assert (workspace / "e").read_text() == "paid\npaid\n", "another key is another effect"
+    (workspace / "e").write_text("paid\n")  # killed after it noted the key and before the line
+    deliver("k2")
+    deliver("k2")
+    assert (workspace / "e").read_text() == "paid\npaid\n"
+    (workspace / "e.keys").write_text((workspace / "e.keys").read_text() + '{"key":"k3",')  # killed while it noted it
+    deliver("k3")
+    deliver("k3")
+    assert (workspace / "e").read_text() == "paid\npaid\npaid\n"
 
 
 @pytest.mark.parametrize(

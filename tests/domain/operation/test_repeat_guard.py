@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from safepoint.domain.events.event import Event
+from safepoint.domain.events.run import ToolProfile
 from safepoint.domain.events.session import ClearedBy, EffectCleared, EffectWatched, GrantsTaken, WatchStatus
 from safepoint.domain.events.tool import RecoveryMode, ToolDispatched
 from safepoint.domain.operation.decisions import prepare
@@ -14,7 +15,7 @@ from safepoint.domain.operation.repeat_guard import delivered_again, renamed_eff
 from safepoint.domain.run.ending import end_run
 from safepoint.domain.session.state import Session
 
-from ..facts import AT, LATER, SOON, Facts, accepted, contract, refused, run_of, session_of, topics
+from ..facts import AT, LATER, PROFILE, SOON, Facts, accepted, contract, refused, run_of, session_of, topics
 
 PAY = {"to": "x", "amount": 5}
 
@@ -72,17 +73,39 @@ def test_another_call_is_free_to_go(tool: str, args: Any) -> None:
     assert topics(Next(watch_list(), tool=tool, args=args).dispatch()) == ["tool.dispatched.v1"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "fields"),
-    [
-        (RecoveryMode.REPLAY_SAFE, {}),
-        (RecoveryMode.OUTCOME_UNKNOWN, {"contract": contract(repeat_free=True)}),
-        (RecoveryMode.NEVER_AUTO_RETRY, {"contract": contract(RecoveryMode.NEVER_AUTO_RETRY, repeat_free=True)}),
-    ],
-    ids=["it only reads", "repeating is free", "repeating is free whatever the mode"],
-)
-def test_a_call_that_may_be_repeated_is_not_asked_about(mode: RecoveryMode, fields: dict[str, Any]) -> None:
-    assert topics(Next(watch_list()).dispatch(mode, **fields)) == ["tool.dispatched.v1"]
+def test_a_call_that_only_reads_is_not_asked_about() -> None:
+    assert topics(Next(watch_list()).dispatch(RecoveryMode.REPLAY_SAFE)) == ["tool.dispatched.v1"]
+
+
+@pytest.mark.parametrize("mode", [RecoveryMode.OUTCOME_UNKNOWN, RecoveryMode.NEVER_AUTO_RETRY])
+@pytest.mark.parametrize("named", [None, "op-r1-a"], ids=["unnamed", "named"])
+def test_a_call_whose_contract_says_that_repeating_is_free_takes_the_place_of_what_it_repeats(
+    mode: RecoveryMode, named: str | None
+) -> None:
+    following = Next(watch_list(calls=("a", "c")))
+    decision = following.dispatch(contract=contract(mode, repeat_free=True), repeats=named)
+    cleared = [event for event in accepted(decision) if isinstance(event, EffectCleared)]
+    assert [(event.operation_id, event.by) for event in cleared] == [
+        ("op-r1-a", ClearedBy.APPROVED_REPEAT),
+        ("op-r1-c", ClearedBy.APPROVED_REPEAT),
+    ]
+
+
+@pytest.mark.parametrize("offered", ["pay", "transfer"])
+@pytest.mark.parametrize("free", [True, False])
+def test_t1_itself_takes_equal_arguments_of_a_tool_that_is_gone_for_a_repeat(offered: str, free: bool) -> None:
+    """Preflight asks first; whoever bypasses it is refused."""
+    following = Next(watch_list(), tool="transfer")
+    profile = PROFILE.model_copy(
+        update={"tools": (ToolProfile(name=offered, schema_digest="0" * 64, contract_digest="0" * 64),)}
+    )
+    following.history[0] = following.r.opened(profile=profile)
+    decision = following.dispatch(contract=contract(repeat_free=free))
+    if offered == "transfer" and not free:
+        assert refused(decision) == "transition_shape_conflict"
+        assert topics(following.ask("op-r1-a").dispatch(repeats="op-r1-a"))[1:] == ["session.effect_cleared.v1"]
+    else:
+        assert topics(decision) == ["tool.dispatched.v1"]
 
 
 BOUND = {"key_valid_seconds": 10}
@@ -117,7 +140,15 @@ def test_a_key_means_nothing_where_no_idempotence_is_promised() -> None:
     before = watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k")
     assert refused(Next(before).dispatch(idempotency_key="k")) == "transition_shape_conflict"
     free = Next(before).dispatch(contract=contract(repeat_free=True), idempotency_key="k")
-    assert topics(free) == ["tool.dispatched.v1"]
+    assert topics(free) == ["tool.dispatched.v1", "session.effect_cleared.v1"]
+
+
+def test_one_more_delivery_may_say_what_it_delivers_without_having_asked() -> None:
+    before = watch_list(RecoveryMode.IDEMPOTENT, idempotency_key="k")
+    decision = Next(before).dispatch(RecoveryMode.IDEMPOTENT, idempotency_key="k", repeats="op-r1-a")
+    assert [event.by for event in accepted(decision) if isinstance(event, EffectCleared)] == [ClearedBy.DELIVERED_AGAIN]
+    other = Next(before).dispatch(RecoveryMode.IDEMPOTENT, idempotency_key="k2", repeats="op-r1-a")
+    assert refused(other) == "transition_shape_conflict"
 
 
 def test_a_key_that_other_arguments_were_delivered_with_is_no_common_one() -> None:
