@@ -207,7 +207,7 @@ class WatchedStore:
     def __init__(self, kind: str, folder: Path) -> None:
         self.inner = cast("MemoryStore", MemoryStore() if kind == "memory" else open_store(folder / "store.sqlite"))
         self.owners = cast("Any", _Accesses(self.inner.owners, self._access))
-        self.projections, self.streams = self.inner.projections, self.inner.streams
+        self.projections, self.streams, self.views = self.inner.projections, self.inner.streams, self.inner.views
         self.events = _WatchedEvents(self.inner.events, self._access)
         self._at: tuple[int, Callable[[], None]] | None = None
 
