@@ -166,7 +166,8 @@ class AgentLoop:
 
     def _own_items(self) -> tuple[Item, ...]:
         events = self._recorder.events
-        self._blocks.feed(events[self._fed :])
+        for event in events[self._fed :]:
+            self._blocks.feed(event)
         self._fed = len(events)
         return self._blocks.items()
 

@@ -18,7 +18,6 @@ from ..domain.planning.facts import (
     Unreadable,
 )
 from ..domain.planning.observations import WorkspaceFound
-from ..domain.planning.survey import survey
 from ..domain.reasons import ParkReason
 from ..domain.replay.context import ContextHistory
 from ..domain.session.state import Session, evolve
@@ -46,7 +45,7 @@ def facts_of(history: History, runs: Mapping[RunId, JudgedRun], *, foreign: bool
         source = known.segment(candidate.run_id, None)
         lineage = () if source is None else read_ancestors(known, source)
         lineage, earlier = _earlier(known, lineage)
-        status = survey(source.events).terminals if source is not None else []
+        status = source.survey.terminals if source is not None else []
         candidate = candidate._replace(status=status[-1].status if status else None)
     unread = tuple(_unreadable(finding, candidate) for finding in history.unreadable)
     source_facts = lineage[-1] if lineage and isinstance(lineage[-1], SegmentFacts) else None
@@ -131,7 +130,7 @@ def _host(source: SegmentFacts | None) -> tuple[ExecutionProfile | None, Workspa
     opening = None if source is None else source.opening
     if source is None or opening is None:
         return None, WorkspaceFound(None, None), ""
-    seen = survey(source.events)
+    seen = source.survey
     return opening.profile, WorkspaceFound(seen.workspace_identity, seen.cwd), seen.cwd or ""
 
 

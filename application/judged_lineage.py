@@ -72,9 +72,9 @@ def segment_of_file(read: ReadRun, high_water: int | None, *, foreign: bool) -> 
     whole = boundary == len(sealed)
     following = sealed[boundary].event if not whole else None
     ref = PrefixRef(**read.identity._asdict(), high_water=boundary, digest=sealed[boundary - 1].digest)
-    return SegmentFacts(
+    return SegmentFacts.of(
         ref,
-        [one.event for one in sealed[:boundary] if isinstance(one.event, RunEvent)],
+        (one.event for one in sealed[:boundary] if isinstance(one.event, RunEvent)),
         _resolved(read, len(read.facts) if whole else boundary, foreign=foreign),
         foreign,
         following if isinstance(following, RunClaimed) else None,

@@ -13,10 +13,12 @@ from ..domain.events.event import RunEvent
 from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, ShownUnsettled
 from ..domain.identifiers import RunId, run_stream
 from ..domain.planning.facts import SegmentFacts, SegmentReading, Unreadable
+from ..domain.planning.survey import Survey
 from ..domain.reasons import ParkReason
 from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.resolver import resolve
 from ..domain.recovery.scanner import Scanner
+from ..domain.replay.blocks import SegmentBlocks
 from ..domain.replay.context import ContextHistory, Turn, TurnSegment, older_turn, project_context
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..ports.event_store import EventReader
@@ -57,42 +59,35 @@ def segment_of(sealed: Iterable[SealedEvent], *, foreign: bool, high_water: int 
         foreign: absence proves nothing in this run.
         high_water: the boundary, from 1; by default all events but a claim.
     """
-    scanner = Scanner.transient()
-    events: list[RunEvent] = []
+    scanner, survey, blocks = Scanner.transient(), Survey(), SegmentBlocks()
+
+    def feed(one: SealedEvent) -> None:
+        event = one.event
+        assert isinstance(event, RunEvent)
+        fact = event_facts(event, scanner.identity)
+        scanner.feed(fact, one.sequence)
+        survey.feed(event, fact.identity)
+        blocks.feed(event)
+
     boundary: SealedEvent | None = None
     following: SealedEvent | None = None
     for one in sealed:
         if following is not None:
             boundary = following
-            events.append(_fed(scanner, boundary))
+            feed(boundary)
         following = one
-        if len(events) == high_water:
+        if survey.length == high_water:
             break
     if following is not None and (
-        boundary is None or (len(events) != high_water and not (high_water is None and _is_claim(following)))
+        boundary is None or (survey.length != high_water and not (high_water is None and _is_claim(following)))
     ):
         boundary, following = following, None
-        events.append(_fed(scanner, boundary))
-    if boundary is None:
+        feed(boundary)
+    if boundary is None or scanner.identity is None:
         return None
-    first = events[0]
-    ref = PrefixRef(
-        session_id=first.session_id,
-        run_id=first.run_id,
-        turn_id=first.turn_id,
-        invocation_id=first.invocation_id,
-        high_water=len(events),
-        digest=boundary.digest,
-    )
+    ref = PrefixRef(**scanner.identity._asdict(), high_water=survey.length, digest=boundary.digest)
     claimed = following.event if following is not None and isinstance(following.event, RunClaimed) else None
-    return SegmentFacts(ref, events, resolve(scanner, foreign=foreign), foreign, claimed)
-
-
-def _fed(scanner: Scanner, sealed: SealedEvent) -> RunEvent:
-    event = sealed.event
-    assert isinstance(event, RunEvent)
-    scanner.feed(event_facts(event), sealed.sequence)
-    return event
+    return SegmentFacts(ref, survey, blocks, resolve(scanner, foreign=foreign), foreign, claimed)
 
 
 def _is_claim(sealed: SealedEvent) -> bool:
@@ -195,7 +190,7 @@ def read_context(reader: SegmentSource, head: SegmentFacts, left_out: frozenset[
         if isinstance(opening, RunOpened) and opening.context is not None:
             recorded.extend(opening.context.unsettled)
     shown: list[Turn] = [
-        [TurnSegment(run.ref.run_id, run.events, run.resolution) for run in turn] for turn in reversed(turns)
+        [TurnSegment(run.ref.run_id, run.blocks, run.resolution) for run in turn] for turn in reversed(turns)
     ]
     return project_context(shown, recorded)
 

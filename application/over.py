@@ -5,15 +5,15 @@ Asked only of operations without T2, or whose T2 left work running; any other T2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..domain.events.event import RunEvent
-from ..domain.events.outside import BackgroundSettled, BackgroundStarted
+from ..domain.events.outside import BackgroundStarted
 from ..domain.events.tool import Life, ToolDispatched, ToolRedeliveryStarted
-from ..domain.identifiers import HandleId, OperationId
+from ..domain.identifiers import OperationId
 from ..domain.operation.state import unanswered_of
+from ..domain.planning.survey import Delivery, Survey
 from ..domain.recovery.verdict import Resolution
 from ..domain.run.state import Run
 from ..ports.incarnations import Liveness
@@ -22,7 +22,7 @@ from ..ports.supervisor import Supervisor
 from .live_operations import LiveOperations
 from .ownership import SessionOwnership
 
-Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
+Delivered: TypeAlias = Delivery | ToolDispatched | ToolRedeliveryStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +48,17 @@ class OverJudge:
         self._supervisor = supervisor
         self._live = live
 
-    def not_over(self, events: Sequence[RunEvent], resolution: Resolution) -> tuple[OverState, ...]:
+    def not_over(self, survey: Survey, resolution: Resolution) -> tuple[OverState, ...]:
         """The operations of a run that are asked about and are not proven over.
 
         Args:
-            events: of the run, in order.
+            survey: of the run's events.
             resolution: the verdicts on them.
         """
-        jobs: dict[HandleId, OperationId | None] = {}
-        deliveries: dict[OperationId, list[Delivery]] = {}
         settled = {v.operation_id for v in resolution.verdicts if v.response_event_id is not None}
-        for event in events:
-            if type(event) is ToolDispatched or type(event) is ToolRedeliveryStarted:
-                deliveries.setdefault(event.operation_id, []).append(event)
-            elif type(event) is BackgroundStarted and not event.detached:
-                jobs[event.handle_id] = event.operation_id
-            elif type(event) is BackgroundSettled:
-                jobs.pop(event.handle_id, None)
-        asked = [one for one in deliveries if one not in settled or one in jobs.values()]
-        states = (self.judge(one, deliveries[one]) for one in asked)
+        jobs = {job.operation_id for job in survey.open_jobs.values()}
+        deliveries = survey.deliveries
+        states = (self.judge(one, deliveries[one]) for one in deliveries if one not in settled or one in jobs)
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
     def not_over_in(self, run: Run) -> tuple[OverState, ...]:
@@ -77,7 +69,7 @@ class OverJudge:
         states = (self.judge(one, deliveries) for one, deliveries in asked.items())
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
-    def judge(self, operation_id: OperationId, deliveries: Iterable[Delivery]) -> OverState:
+    def judge(self, operation_id: OperationId, deliveries: Iterable[Delivered]) -> OverState:
         """Over when the life of every delivery has ended; could-not-look outweighs over, running outweighs both."""
         seen = [self._life_of(delivery) for delivery in deliveries]
         for worst in (Overness.RUNNING, Overness.COULD_NOT_LOOK):
@@ -85,7 +77,7 @@ class OverJudge:
                 return OverState(operation_id, worst, self._supervisor.who_holds(operation_id))
         return OverState(operation_id, Overness.OVER)
 
-    def _life_of(self, delivery: Delivery) -> Overness:
+    def _life_of(self, delivery: Delivered) -> Overness:
         if delivery.operation_id in self._live:
             return Overness.RUNNING
         if delivery.life is Life.SUPERVISED:

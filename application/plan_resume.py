@@ -34,7 +34,6 @@ from ..domain.planning.observations import (
 )
 from ..domain.planning.outcome import Plan
 from ..domain.planning.planner import plan
-from ..domain.planning.survey import survey
 from ..domain.reasons import ParkReason
 from ..domain.replay.context import ContextHistory
 from ..domain.sealing import DamagedEvent
@@ -267,7 +266,7 @@ class PlanResume:
             state
             for segment in seen.lineage
             if isinstance(segment, SegmentFacts)
-            for state in self._over.not_over(segment.events, segment.resolution)
+            for state in self._over.not_over(segment.survey, segment.resolution)
         )
         return tuple(
             NotOver(
@@ -301,17 +300,17 @@ class PlanResume:
 
 def _recorded_folder(lineage: Sequence[SegmentReading]) -> str | None:
     source = lineage[-1] if lineage else None
-    return survey(source.events).cwd if isinstance(source, SegmentFacts) else None
+    return source.survey.cwd if isinstance(source, SegmentFacts) else None
 
 
 def _has_open_jobs(source: SegmentFacts) -> bool:
-    return source.claimed is None and bool(survey(source.events).open_jobs)
+    return source.claimed is None and bool(source.survey.open_jobs)
 
 
 def _status(source: SegmentReading) -> RunStatus | None:
     if isinstance(source, Unreadable):
         return None
-    ended = survey(source.events).terminals
+    ended = source.survey.terminals
     return ended[-1].status if ended else None
 
 

@@ -64,6 +64,14 @@ class RepairPreview:
             StoreUnavailable: it could not be read.
         """
         assert session.head is not None
+        events = self.events(reader, session)
+        if events is None:
+            return None
+        return segment_of(events, foreign=reader.standing(session.head.run_id).foreign)
+
+    def events(self, reader: EventReader, session: Session) -> list[SealedEvent] | None:
+        """The events of that run, those that repair would write at their end."""
+        assert session.head is not None
         session_id, run_id = session.head.session_id, session.head.run_id
         stored = list(events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST))
         at = stored[-1].event.occurred_at if stored else session.head.occurred_at
@@ -78,7 +86,7 @@ class RepairPreview:
         added = [sealed for sealed in ledger.sealed if sealed.stream == run_stream(run_id)]
         if repaired.kind is RepairKind.QUARANTINED or not added:
             return None
-        return segment_of([*stored, *added], foreign=reader.standing(run_id).foreign)
+        return [*stored, *added]
 
     def ids(self, session_id: SessionId, lineage: Sequence[SegmentReading]) -> FreshIds:
         """What a continuation might be called: the same for the same boundary."""

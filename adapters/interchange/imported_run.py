@@ -17,7 +17,7 @@ from ...domain.reasons import FailureClass
 from ...domain.recovery.resolver import resolve
 from ...domain.recovery.scanner import Scanner
 from ...domain.recovery.verdict import Resolution
-from ...domain.replay.context import TurnSegment, unsettled_of
+from ...domain.replay.context import unsettled_of
 from ...domain.sealing import FIRST_PREVIOUS_DIGEST, OversizedEvent, SealedEvent, seal
 from ...ports.history_format import FindingCode, Place, ReadRun
 from .lines import Reading
@@ -94,10 +94,10 @@ def sealed_run(events: Iterable[RunEvent], places: Mapping[str, Place], reading:
 def context_of(previous: ReadRun) -> Context:
     """The history that a turn after this run was given: all of it, unsettled calls shown as unknown."""
     last = previous.sealed[-1]
-    turn = TurnSegment(previous.identity.run_id, previous.events, resolution_of(previous))
     ref = PrefixRef(**previous.identity._asdict(), high_water=last.sequence, digest=last.digest)
     try:
-        return Context(previous=ref, unsettled=tuple(unsettled_of(turn).values()))
+        unsettled = unsettled_of(previous.identity.run_id, resolution_of(previous))
+        return Context(previous=ref, unsettled=tuple(unsettled.values()))
     except ValueError:  # a call id that no event can have, which is told where it stands, and never imported
         return Context(previous=ref)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from ..events.event import RunEvent
 from ..events.run import (
@@ -22,6 +22,7 @@ from ..events.run import (
 from ..identifiers import ClaimId, InvocationId, RunId, SessionId, TurnId
 from ..reasons import ParkReason
 from ..recovery.verdict import Resolution
+from ..replay.blocks import SegmentBlocks
 from ..replay.context import ContextHistory
 from .observations import (
     Authority,
@@ -32,6 +33,7 @@ from .observations import (
     WorkspaceFound,
     WorkspaceUnknown,
 )
+from .survey import Survey
 
 
 class Drift(StrEnum):
@@ -80,14 +82,16 @@ class SegmentFacts:
 
     Attributes:
         ref: identity, high-water and digest of the prefix as it was read.
-        events: the first `ref.high_water` events.
+        survey: what the gates ask for of the first `ref.high_water` events.
+        blocks: what a provider may be shown of them.
         resolution: the verdicts on exactly these.
         foreign: absence proves nothing in it.
         claimed: the event right after the boundary, where it is the claim that names the next segment.
     """
 
     ref: PrefixRef
-    events: Sequence[RunEvent]
+    survey: Survey
+    blocks: SegmentBlocks
     resolution: Resolution
     foreign: bool = False
     claimed: RunClaimed | None = None
@@ -95,8 +99,23 @@ class SegmentFacts:
     @property
     def opening(self) -> RunOpened | ContinuationStarted | None:
         """The run's first event, None where it is no opening."""
-        first = self.events[0] if self.events else None
-        return first if isinstance(first, RunOpened | ContinuationStarted) else None
+        return self.survey.opening
+
+    @classmethod
+    def of(
+        cls,
+        ref: PrefixRef,
+        events: Iterable[RunEvent],
+        resolution: Resolution,
+        foreign: bool = False,
+        claimed: RunClaimed | None = None,
+    ) -> Self:
+        """The facts of a run whose events are at hand."""
+        survey, blocks = Survey(), SegmentBlocks()
+        for event in events:
+            survey.feed(event, event.identity)
+            blocks.feed(event)
+        return cls(ref, survey, blocks, resolution, foreign, claimed)
 
 
 SegmentReading: TypeAlias = SegmentFacts | Unreadable

@@ -59,6 +59,8 @@ def _other_issues(segment: SegmentFacts) -> Iterator[Reason]:
 
 def operations_over(view: View) -> Iterator[Reason]:
     """Nothing that an operation started can still run."""
+    if not view.facts.not_over:
+        return
     tools = {v.operation_id: v.tool_name for segment in view.lineage for v in segment.resolution.verdicts}
     for state in view.facts.not_over:
         yield Reason(

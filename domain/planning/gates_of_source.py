@@ -73,9 +73,9 @@ def lineage_readable(view: View) -> Iterator[Reason]:
     for reading in readings:
         if isinstance(reading, Unreadable):
             yield Reason(reading.code, {"run": reading.run_id, "sequence": reading.sequence, "detail": reading.detail})
-        elif reading is not None and not reading.events and facts.busy is None:
+        elif reading is not None and not reading.survey.length and facts.busy is None:
             yield Reason(ParkReason.RUNTIME_LEDGER_EMPTY, {"run": reading.ref.run_id})
-        elif reading is not None and reading.events and reading.opening is None:
+        elif reading is not None and reading.survey.length and reading.opening is None:
             yield Reason(ParkReason.SOURCE_RUN_UNREADABLE, {"run": reading.ref.run_id, "detail": "no opening event"})
 
 
@@ -109,8 +109,8 @@ def ledgers_sound(view: View) -> Iterator[Reason]:
     """
     for segment, seen in zip(view.lineage, view.surveys, strict=True):
         about = {"run": segment.ref.run_id}
-        if seen.identities > 1:
-            yield Reason(ParkReason.RUNTIME_IDENTITY_MISMATCH, {**about, "identities": seen.identities})
+        if len(seen.identities) > 1:
+            yield Reason(ParkReason.RUNTIME_IDENTITY_MISMATCH, {**about, "identities": len(seen.identities)})
         for issue in segment.resolution.issues:
             if (code := WHOLE_RUN_ISSUES.get(issue.code)) is not None:
                 yield Reason(code, {**about, "issue": issue.code, "sequence": issue.sequence, "event": issue.event_id})
@@ -120,7 +120,7 @@ def ledgers_sound(view: View) -> Iterator[Reason]:
 
 def lineage_verifies(view: View) -> Iterator[Reason]:
     """Each edge is what its claim, its start event and both digests say."""
-    if not view.lineage or not view.lineage[0].events:
+    if not view.lineage or not view.lineage[0].survey.length:
         return
     if len(view.lineage) == len(view.facts.lineage):
         yield from lineage_reasons(view.lineage, [segment.contributes for segment in view.projected])

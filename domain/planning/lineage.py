@@ -102,7 +102,7 @@ class Histories:
         """The lineage's segments, each projected alone, as a version projects them."""
         if version not in self._projected:
             project = PROJECTIONS[version].project
-            self._projected[version] = [project(s.events, s.resolution, resumed=True) for s in self._lineage]
+            self._projected[version] = [project(s.blocks, s.resolution, resumed=True) for s in self._lineage]
         return self._projected[version]
 
     def before(self, count: int, target: Origin, version: int) -> History:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 from ..events.event import RunEvent
 from ..events.model import ModelStepCompleted
@@ -16,88 +16,121 @@ from ..events.outside import (
     WorkspaceRenewed,
     WorkspaceTransitioned,
 )
-from ..events.run import CancelRequested, ContinuationStarted, RunEnded, RunOpened
+from ..events.run import ContinuationStarted, RunEnded, RunOpened
+from ..events.tool import Life, ToolDispatched, ToolRedeliveryStarted
+from ..identifiers import ExecutionIdentity, HandleId, IncarnationId, OperationId
 
 
-@dataclass(slots=True)
+class Delivery(NamedTuple):
+    """One time that an operation was handed to its implementation: by which process life, and as which kind of work."""
+
+    operation_id: OperationId
+    life: Life
+    incarnation_id: IncarnationId
+
+
 class Survey:
-    """The facts of one run that gates ask for.
+    """The facts of one run that gates ask for. Events are fed in order, and not kept.
 
     Attributes:
-        identities: how many execution identities its events have.
+        length: how many events were fed.
+        opening: the first event, None where it is no opening.
+        identities: the execution identities of its events.
         terminals: its terminal events.
         open_permissions: questions that nobody decided and no stop closed.
         open_jobs: background work that is not settled and not detached.
+        deliveries: of every operation that was dispatched, in order.
         last_step: the model step that was completed last.
         workspace_identity, cwd: where the run was at its end.
     """
 
-    identities: int = 0
-    terminals: list[RunEnded] = field(default_factory=list)
-    cancel_requested: bool = False
-    open_permissions: dict[str, PermissionRequested] = field(default_factory=dict)
-    open_jobs: dict[str, BackgroundStarted] = field(default_factory=dict)
-    last_step: ModelStepCompleted | None = None
-    workspace_identity: str | None = None
-    cwd: str | None = None
+    __slots__ = (
+        "_newest",
+        "cwd",
+        "deliveries",
+        "identities",
+        "last_step",
+        "length",
+        "open_jobs",
+        "open_permissions",
+        "opening",
+        "terminals",
+        "workspace_identity",
+    )
 
+    def __init__(self, events: Iterable[RunEvent] = ()) -> None:
+        self.length = 0
+        self.opening: RunOpened | ContinuationStarted | None = None
+        self.identities: set[ExecutionIdentity] = set()
+        self.terminals: list[RunEnded] = []
+        self.open_permissions: dict[str, PermissionRequested] = {}
+        self.open_jobs: dict[HandleId, BackgroundStarted] = {}
+        self.deliveries: dict[OperationId, tuple[Delivery, ...]] = {}
+        self.last_step: ModelStepCompleted | None = None
+        self.workspace_identity: str | None = None
+        self.cwd: str | None = None
+        self._newest: ExecutionIdentity | None = None
+        for event in events:
+            self.feed(event, event.identity)
 
-_SURVEYED = frozenset(
-    {
-        RunOpened,
-        ContinuationStarted,
-        RunEnded,
-        CancelRequested,
-        PermissionRequested,
-        PermissionDecided,
-        PermissionClosed,
-        BackgroundStarted,
-        BackgroundSettled,
-        WorkspaceTransitioned,
-        WorkspaceRenewed,
+    def feed(self, event: RunEvent, identity: ExecutionIdentity) -> None:
+        """Take in the next event and the identity that it has."""
+        self.length += 1
+        if identity is not self._newest:
+            self.identities.add(identity)
+            self._newest = identity
+        take = self._TAKE.get(type(event))
+        if take is not None:
+            take(self, event)
+
+    def _take_opening(self, event: RunOpened | ContinuationStarted) -> None:
+        if self.length == 1:
+            self.opening = event
+        self.workspace_identity, self.cwd = event.workspace_identity, event.cwd
+
+    def _take_end(self, event: RunEnded) -> None:
+        self.terminals.append(event)
+
+    def _take_step(self, event: ModelStepCompleted) -> None:
+        self.last_step = event
+
+    def _take_delivery(self, event: ToolDispatched | ToolRedeliveryStarted) -> None:
+        operation_id = event.operation_id
+        earlier = self.deliveries.get(operation_id, ())
+        self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
+
+    def _take_question(self, event: PermissionRequested) -> None:
+        self.open_permissions[event.request_id] = event
+
+    def _take_answer(self, event: PermissionDecided | PermissionClosed) -> None:
+        self.open_permissions.pop(event.request_id, None)
+
+    def _take_job(self, event: BackgroundStarted) -> None:
+        if not event.detached:
+            self.open_jobs[event.handle_id] = event
+
+    def _take_job_end(self, event: BackgroundSettled) -> None:
+        self.open_jobs.pop(event.handle_id, None)
+
+    def _take_transition(self, event: WorkspaceTransitioned) -> None:
+        self.workspace_identity, self.cwd = event.to_identity, event.path
+
+    def _take_renewal(self, event: WorkspaceRenewed) -> None:
+        self.workspace_identity = event.to_identity
+
+    # By exact type: most events are none of these.
+    _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
+        ToolDispatched: _take_delivery,
+        ToolRedeliveryStarted: _take_delivery,
+        ModelStepCompleted: _take_step,
+        RunOpened: _take_opening,
+        ContinuationStarted: _take_opening,
+        RunEnded: _take_end,
+        PermissionRequested: _take_question,
+        PermissionDecided: _take_answer,
+        PermissionClosed: _take_answer,
+        BackgroundStarted: _take_job,
+        BackgroundSettled: _take_job_end,
+        WorkspaceTransitioned: _take_transition,
+        WorkspaceRenewed: _take_renewal,
     }
-)
-
-
-def survey(events: Sequence[RunEvent]) -> Survey:
-    """Go over a run's events once."""
-    seen = Survey(identities=_identities(events))
-    # Exact types: `isinstance` is slow on pydantic models, and most events are none of these.
-    for event in [event for event in events if type(event) in _SURVEYED]:
-        if type(event) is RunOpened or type(event) is ContinuationStarted:
-            seen.workspace_identity, seen.cwd = event.workspace_identity, event.cwd
-        elif type(event) is RunEnded:
-            seen.terminals.append(event)
-        elif type(event) is PermissionRequested:
-            seen.open_permissions[event.request_id] = event
-        elif type(event) is PermissionDecided or type(event) is PermissionClosed:
-            seen.open_permissions.pop(event.request_id, None)
-        elif type(event) is BackgroundStarted:
-            if not event.detached:
-                seen.open_jobs[event.handle_id] = event
-        elif type(event) is BackgroundSettled:
-            seen.open_jobs.pop(event.handle_id, None)
-        elif type(event) is WorkspaceTransitioned:
-            seen.workspace_identity, seen.cwd = event.to_identity, event.path
-        elif type(event) is WorkspaceRenewed:
-            seen.workspace_identity = event.to_identity
-        elif type(event) is CancelRequested:
-            seen.cancel_requested = True
-    seen.last_step = next((event for event in reversed(events) if type(event) is ModelStepCompleted), None)
-    return seen
-
-
-def _identities(events: Sequence[RunEvent]) -> int:
-    if not events:
-        return 0
-    home = events[0]
-    invocation_id, turn_id, run_id, session_id = home.invocation_id, home.turn_id, home.run_id, home.session_id
-    strangers = {
-        event.identity
-        for event in events
-        if event.invocation_id != invocation_id
-        or event.turn_id != turn_id
-        or event.run_id != run_id
-        or event.session_id != session_id
-    }
-    return 1 + len(strangers)

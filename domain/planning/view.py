@@ -12,7 +12,7 @@ from ..replay.versions import NEWEST
 from .facts import Drift, PlanFacts, SegmentFacts
 from .lineage import Histories
 from .outcome import Note
-from .survey import Survey, survey
+from .survey import Survey
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def view_of(facts: PlanFacts) -> View:
     earlier = () if facts.earlier is None else facts.earlier.segments
     histories = Histories(lineage, earlier)
     projected = histories.projected(NEWEST.version)
-    view = View(facts, lineage, [survey(segment.events) for segment in lineage], projected)
+    view = View(facts, lineage, [segment.survey for segment in lineage], projected)
     blocked = any(segment.blocked for segment in projected) or bool(facts.earlier and facts.earlier.blocked)
     if lineage and not blocked and len(lineage) == len(facts.lineage):
         view.histories = histories

@@ -35,9 +35,15 @@ from .facts import (
 )
 
 
-def event_facts(event: RunEvent) -> Fact:
-    """The fact that an event of a run is. Its arguments hash is computed here, from the arguments themselves."""
-    identity = ExecutionIdentity(event.session_id, event.run_id, event.turn_id, event.invocation_id)
+def event_facts(event: RunEvent, like: ExecutionIdentity | None = None) -> Fact:
+    """The fact that an event of a run is. Its arguments hash is computed here, from the arguments themselves.
+
+    Args:
+        event: the event.
+        like: an identity to use again where the event has the same, so that the events of a run share one.
+    """
+    spine = (event.session_id, event.run_id, event.turn_id, event.invocation_id)
+    identity = like if like is not None and spine == like else ExecutionIdentity._make(spine)
     make = _MAKE.get(type(event))
     if make is None:
         return Ordinary(event.event_id, identity, event.topic in AFTER_TERMINAL)

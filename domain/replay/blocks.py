@@ -1,85 +1,54 @@
 """A segment's events, taken in one by one and kept as blocks: messages and model steps. SPEC section 12.
 
 A step is one block, so whatever arrived while it was open stands after it, and an answer that was recorded after the
-terminal event stands where its call's step is.
+terminal event stands where its call's step is. Of an event only what a provider may be shown is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeAlias
 
-from ..events.event import RunEvent
+from ..events.event import Json, RunEvent
 from ..events.model import HostMessage, ModelText, ModelThinking, UserMessage
 from ..events.run import ContinuationStarted, RunOpened
 from ..events.tool import Statement, ToolAttested, ToolCalled, ToolResponded
 from ..identifiers import EventId, StepId
 from ..sentences import SentenceId, render
-from .items import HostItem, Item, MessageItem, UserItem
+from .items import CallItem, HostItem, Item, MessageItem, ResultItem, TextItem, ThinkingItem, UserItem
 from .origin import Origin, origin_of
 from .steps import NOTHING_SHOWN, StepBlock
 
 Block: TypeAlias = MessageItem | StepBlock
-
-_PROJECTED = frozenset(
-    {
-        ToolCalled,
-        ModelText,
-        ModelThinking,
-        ToolResponded,
-        UserMessage,
-        HostMessage,
-        ToolAttested,
-        RunOpened,
-        ContinuationStarted,
-    }
-)
 
 
 class SegmentBlocks:
     """The provider-visible facts of one run, in the order in which a history shows them.
 
     A live run keeps one and feeds it what it commits: `items` then costs what is new, not the whole run.
+
+    Attributes:
+        origin: who made the model's part, None where no profile is recorded.
     """
 
-    __slots__ = ("_answers", "_attested", "_by_call", "_by_step", "_settled", "_settled_items", "blocks", "origin")
+    __slots__ = ("_attested", "_by_step", "_calls", "_settled", "_settled_items", "blocks", "origin")
 
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
         self.blocks: list[Block] = []
         self.origin: Origin | None = None
         self._by_step: dict[StepId, StepBlock] = {}
-        self._by_call: dict[str, StepBlock] = {}
+        self._calls: dict[str, CallItem] = {}
         self._attested: dict[str, str] = {}
         self._settled = 0
         self._settled_items: list[Item] = []
-        self.feed(events)
+        for event in events:
+            self.feed(event)
 
-    def feed(self, events: Iterable[RunEvent]) -> None:
-        """Take in the next events; what no provider sees costs one look at its type."""
-        by_step, by_call, blocks = self._by_step, self._by_call, self.blocks
-        # Exact types: `isinstance` is slow on pydantic models, and half of the events are none of these.
-        for event in [event for event in events if type(event) in _PROJECTED]:
-            if type(event) is ToolCalled or type(event) is ModelText or type(event) is ModelThinking:
-                step = by_step.get(event.step_id)
-                if step is None:
-                    step = by_step[event.step_id] = StepBlock(event.step_id)
-                    blocks.append(step)
-                step.parts.append(event)
-                if type(event) is ToolCalled:
-                    step.calls += 1
-                    by_call[event.call_id] = step
-            elif type(event) is ToolResponded:
-                step = by_call.get(event.call_id)
-                if step is not None:  # an orphan is corruption, which the resolver reports
-                    self._answer(step, event)
-            elif type(event) is UserMessage:
-                blocks.append(UserItem(event.event_id, event.text, event.attachments, event.steering))
-            elif type(event) is HostMessage:
-                blocks.append(HostItem(event.event_id, event.text, event.sentence_id))
-            elif type(event) is ToolAttested:
-                self._attest(event)
-            elif type(event) is RunOpened or type(event) is ContinuationStarted:
-                self.origin = origin_of(event.profile)
+    def feed(self, event: RunEvent) -> None:
+        """Take in the next event; one that no provider sees costs one look at its type."""
+        take = self._TAKE.get(type(event))
+        if take is not None:
+            take(self, event)
 
     def items(self) -> tuple[Item, ...]:
         """The history of a run that goes on; calls that have no answer yet are not in it."""
@@ -95,20 +64,89 @@ class SegmentBlocks:
             append_block(block, pending, left_out)
         return (*self._settled_items, *pending)
 
-    def _answer(self, step: StepBlock, event: ToolResponded) -> None:
-        step.answers.setdefault(event.call_id, event)
-        if self._attested and event.operation_id in self._attested:
-            if step.attested is None:
-                step.attested = {}
-            step.attested[event.call_id] = self._attested[event.operation_id]
+    def _step(self, step_id: StepId) -> StepBlock:
+        step = self._by_step.get(step_id)
+        if step is None:
+            step = self._by_step[step_id] = StepBlock(step_id)
+            self.blocks.append(step)
+        return step
 
-    def _attest(self, event: ToolAttested) -> None:
+    # ---- one method a kind ------------------------------------------------------------------------------------------
+
+    def _take_opening(self, event: RunOpened | ContinuationStarted) -> None:
+        self.origin = origin_of(event.profile)
+
+    def _take_user(self, event: UserMessage) -> None:
+        self.blocks.append(UserItem(event.event_id, event.text, event.attachments, event.steering))
+
+    def _take_host(self, event: HostMessage) -> None:
+        self.blocks.append(HostItem(event.event_id, event.text, event.sentence_id))
+
+    def _take_text(self, event: ModelText) -> None:
+        item = TextItem(event.event_id, event.step_id, event.text, event.provider_options)
+        self._step(event.step_id).parts.append(item)
+
+    def _take_thinking(self, event: ModelThinking) -> None:
+        item = ThinkingItem(event.event_id, event.step_id, event.text, event.signature, event.provider_options)
+        self._step(event.step_id).parts.append(item)
+
+    def _take_call(self, event: ToolCalled) -> None:
+        step = self._step(event.step_id)
+        item = self._calls[event.call_id] = CallItem(
+            event.event_id,
+            event.step_id,
+            event.call_id,
+            event.tool_name,
+            event.args,
+            event.args_text,
+            event.provider_text,
+            event.provider_options,
+        )
+        step.parts.append(item)
+        step.calls += 1
+
+    def _take_answer(self, event: ToolResponded) -> None:
+        call = self._calls.get(event.call_id)
+        if call is None:  # an orphan is corruption, which the resolver reports
+            return
+        answers = self._by_step[call.step_id].answers
+        if call.call_id not in answers:
+            result = event.result
+            if self._attested or event.original_length is not None:
+                result = self._with_note(event)
+            answers[call.call_id] = ResultItem(
+                event.event_id, call.step_id, call.call_id, call.tool_name, result, event.is_error
+            )
+
+    def _take_attestation(self, event: ToolAttested) -> None:
         # The answer that an attestation makes follows it; one to an answered call rewrites no history.
         if event.statement is Statement.OVER:
             return
         completed = event.statement is Statement.COMPLETED
         said = SentenceId.ATTESTED_COMPLETED if completed else SentenceId.ATTESTED_NOT_EXECUTED
         self._attested[event.operation_id] = render(said, {"by": event.by})
+
+    def _with_note(self, answer: ToolResponded) -> Json:
+        """The result with what the model must know of it: that a person attested it, that it is not whole."""
+        notes = []
+        if answer.operation_id in self._attested:
+            notes.append(self._attested[answer.operation_id])
+        if answer.original_length is not None:
+            notes.append(render(SentenceId.RESULT_TRUNCATED, {"size": answer.original_length}))
+        return {"note": " ".join(notes), "result": answer.result} if notes else answer.result
+
+    # By exact type: `isinstance` is slow on pydantic models, and half of the events are none of these.
+    _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
+        ToolCalled: _take_call,
+        ToolResponded: _take_answer,
+        ModelText: _take_text,
+        ModelThinking: _take_thinking,
+        UserMessage: _take_user,
+        HostMessage: _take_host,
+        ToolAttested: _take_attestation,
+        RunOpened: _take_opening,
+        ContinuationStarted: _take_opening,
+    }
 
 
 def append_block(block: Block, out: list[Item], left_out: list[EventId]) -> None:

@@ -6,21 +6,22 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..events.event import Json, RunEvent
+from ..events.event import Json
 from ..events.run import Context, PrefixRef, RunOpened, ShownUnsettled
 from ..identifiers import EventId, OperationId, RunId
 from ..reasons import VerdictReason
 from ..recovery.verdict import Resolution, Verdict, VerdictStatus
 from ..sentences import SentenceId, render
-from .segment import UNSETTLED, Segment, project_segment
+from .blocks import SegmentBlocks
+from .segment import UNSETTLED, Segment, project_blocks
 from .steps import NOTHING_SHOWN, Shown
 
 
 class TurnSegment(NamedTuple):
-    """One run of a turn: its events up to the recorded boundary, and the verdicts on exactly these."""
+    """One run of a turn: what a provider may be shown of it up to the recorded boundary, and the verdicts on it."""
 
     run_id: RunId
-    events: Sequence[RunEvent]
+    blocks: SegmentBlocks
     resolution: Resolution
 
 
@@ -62,10 +63,10 @@ def project_context(turns: Iterable[Turn], recorded: Iterable[ShownUnsettled] = 
             is_last = number == len(turn)
             shown = NOTHING_SHOWN
             if is_last:
-                told = unsettled_of(run, sentences)
+                told = unsettled_of(run.run_id, run.resolution, sentences)
                 unsettled += told.values()
                 shown = {call_id: Shown(s.sentence_id, _about(run, call_id)) for call_id, s in told.items()}
-            segment = project_segment(run.events, run.resolution, resumed=not is_last, shown=shown)
+            segment = project_blocks(run.blocks, run.resolution, resumed=not is_last, shown=shown)
             if segment.blocked is None:
                 segments.append(segment)
             else:
@@ -74,18 +75,18 @@ def project_context(turns: Iterable[Turn], recorded: Iterable[ShownUnsettled] = 
 
 
 def unsettled_of(
-    run: TurnSegment, recorded: dict[tuple[RunId, OperationId], str] | None = None
+    run_id: RunId, resolution: Resolution, recorded: dict[tuple[RunId, OperationId], str] | None = None
 ) -> dict[str, ShownUnsettled]:
     """The calls of a run that must be shown as unknown, by call id, with the sentence that says the truth of each.
 
     A call without a dispatch has no operation; its call id stands in the operation's place.
     """
     found: dict[str, ShownUnsettled] = {}
-    for verdict in run.resolution.verdicts:
+    for verdict in resolution.verdicts:
         if verdict.status in UNSETTLED:
             operation_id = OperationId(verdict.operation_id or verdict.call_id)
-            said = (recorded or {}).get((run.run_id, operation_id)) or _sentence_for(verdict)
-            found[verdict.call_id] = ShownUnsettled(run_id=run.run_id, operation_id=operation_id, sentence_id=said)
+            said = (recorded or {}).get((run_id, operation_id)) or _sentence_for(verdict)
+            found[verdict.call_id] = ShownUnsettled(run_id=run_id, operation_id=operation_id, sentence_id=said)
     return found
 
 

@@ -52,10 +52,21 @@ def project_segment(
     resumed: bool,
     shown: Mapping[str, Shown] = NOTHING_SHOWN,
 ) -> Segment:
-    """Project a run's events up to a boundary.
+    """As `project_blocks`, of a run's events in ledger order, from the first to the boundary."""
+    return project_blocks(SegmentBlocks(events), resolution, resumed=resumed, shown=shown)
+
+
+def project_blocks(
+    segment: SegmentBlocks,
+    resolution: Resolution,
+    *,
+    resumed: bool,
+    shown: Mapping[str, Shown] = NOTHING_SHOWN,
+) -> Segment:
+    """Project a run up to a boundary.
 
     Args:
-        events: in ledger order, from the first to the boundary.
+        segment: fed with the run's events in ledger order, from the first to the boundary.
         resolution: the resolver's verdicts on exactly these events.
         resumed: a continuation is made from here, so what is not stable at the end is trimmed; otherwise (a turn shown
             as context) every completed step stays whole.
@@ -67,7 +78,6 @@ def project_segment(
     if unsettled:
         about = tuple(EventId(v.dispatch_event_id or v.call_event_id or "") for v in unsettled)
         return Segment(blocked=ReplayBlock.TOOL_RECOVERY_UNSETTLED, blocking=about)
-    segment = SegmentBlocks(events)
     empty = [b.event_id for b in segment.blocks if type(b) is UserItem and not b.text and not b.attachments]
     if empty:  # no provider takes a message that says nothing
         return Segment(blocked=ReplayBlock.PROVIDER_REPLAY_UNSUPPORTED, blocking=tuple(empty))

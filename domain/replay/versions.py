@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from .history import PROJECTION_VERSION, History
 from .origin import Origin
-from .segment import Segment, project_segment
+from .segment import Segment, project_blocks
 
 
 class Projection(NamedTuple):
     """One version of how histories are made.
 
     Attributes:
-        project: as `segment.project_segment`.
+        project: as `segment.project_blocks`.
         begin: an empty history for who will be shown it.
     """
 
@@ -26,7 +26,7 @@ class Projection(NamedTuple):
     begin: Callable[[Origin | None], History]
 
 
-PROJECTIONS: Mapping[int, Projection] = {1: Projection(1, project_segment, lambda target: History(target, 1))}
+PROJECTIONS: Mapping[int, Projection] = {1: Projection(1, project_blocks, lambda target: History(target, 1))}
 """Version -> how its histories are made. A version that was released never leaves and never changes."""
 
 NEWEST = PROJECTIONS[PROJECTION_VERSION]

@@ -87,7 +87,7 @@ def test_a_run_is_read_to_its_newest_event_and_a_claim_is_beyond_the_boundary(wo
     assert found.ref == before
     assert found.claimed is not None
     assert found.claimed.target.run_id == "r2"
-    assert [event.topic for event in found.events][-1] == "run.ended.v1"
+    assert len(found.survey.terminals) == 1
     assert not found.foreign
 
 
@@ -97,7 +97,7 @@ def test_a_prefix_is_read_and_judged_as_if_nothing_followed(world: World, high_w
     with reader_of(world) as reader:
         found = read_segment(reader, RunId("r1"), high_water)
     assert found is not None
-    assert (found.ref.high_water, len(found.events)) == (high_water, high_water)
+    assert (found.ref.high_water, found.survey.length) == (high_water, high_water)
     assert found.ref.digest == world.stream("run:r1")[high_water - 1].digest
     assert found.claimed is None
     statuses = [verdict.status.value for verdict in found.resolution.verdicts]

@@ -17,6 +17,7 @@ from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.outside import BackgroundSettled
 from safepoint.domain.events.tool import Life, Observation, RecoveryMode, ToolDispatched
 from safepoint.domain.identifiers import IncarnationId, OperationId
+from safepoint.domain.planning.survey import Survey
 from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.resolver import resolve
 from safepoint.domain.recovery.scanner import Scanner
@@ -52,7 +53,7 @@ class World:
         events = [event for event in history if isinstance(event, RunEvent)]
         for event in events:
             scanner.feed(event_facts(event))
-        of_events = self.judge.not_over(events, resolve(scanner, foreign=False))
+        of_events = self.judge.not_over(Survey(events), resolve(scanner, foreign=False))
         of_state = self.judge.not_over_in(run_of(history))
         assert of_events == of_state
         return [(state.operation_id, state.overness) for state in of_events]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -12,13 +13,14 @@ from safepoint.adapters.memory.background_work import MemoryJobs
 from safepoint.adapters.memory.model_provider import says
 from safepoint.application.repair_preview import RepairPreview
 from safepoint.application.states import load
-from safepoint.domain.events.event import RunEvent
+from safepoint.domain.events.event import Event
 from safepoint.domain.events.model import ModelStepCompleted
-from safepoint.domain.events.run import ContinuationStarted, RunEnded, RunStatus, StartKind
+from safepoint.domain.events.run import ContinuationStarted, PrefixRef, RunEnded, RunStatus, StartKind
 from safepoint.domain.events.tool import ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import RunId, SessionId, run_stream, session_stream
-from safepoint.domain.planning.facts import SegmentFacts, Unreadable
+from safepoint.domain.planning.facts import Unreadable
 from safepoint.domain.reasons import FailureClass, ParkReason
+from safepoint.domain.recovery.verdict import Resolution
 from safepoint.ports.failpoints import Failpoint
 
 from .counted_tools import Counted
@@ -34,25 +36,41 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     store.close()
 
 
-def preview_of(world: World, session_id: SessionId = SESSION) -> SegmentFacts | None:
+class Seen(NamedTuple):
+    """A run as it is, or as it would be."""
+
+    ref: PrefixRef
+    events: list[Event]
+    resolution: Resolution
+
+
+def preview_of(world: World, session_id: SessionId = SESSION) -> Seen | None:
     with world.store.events.snapshot() as reader:
         session = load(reader, session_stream(session_id)).session()
-        return RepairPreview(world.jobs).repaired(reader, session)
+        preview = RepairPreview(world.jobs)
+        events, segment = preview.events(reader, session), preview.repaired(reader, session)
+    if events is None or segment is None:
+        assert events is None
+        assert segment is None
+        return None
+    assert (segment.ref.high_water, segment.ref.digest) == (len(events), events[-1].digest)
+    return Seen(segment.ref, [one.event for one in events], segment.resolution)
 
 
-def repaired(world: World) -> SegmentFacts:
+def repaired(world: World) -> Seen:
     """The head run after real repair."""
     process = Resuming(world)
     owned = process.ownership.own(SESSION)
     process.repair(owned)
     process.settle_jobs(owned)
-    return process.segment(process.head())
+    segment = process.segment(process.head())
+    return Seen(segment.ref, process.events(process.head()), segment.resolution)
 
 
 OWN = {"event_id", "occurred_at", "incarnation_id", "epoch"}
 
 
-def facts(events: list[RunEvent]) -> list[tuple[str, dict[str, object]]]:
+def facts(events: list[Event]) -> list[tuple[str, dict[str, object]]]:
     """Events without what is the writer's own."""
     return [(event.topic, event.model_dump(exclude=OWN)) for event in events]
 
@@ -75,13 +93,13 @@ def test_it_is_what_repair_then_writes(shared: World, at: tuple[str, ...]) -> No
     assert written(shared) == before
     assert seen is not None
     done = repaired(shared)
-    assert facts(list(seen.events)) == facts(list(done.events))
+    assert facts(seen.events) == facts(done.events)
     assert [(v.call_id, v.status, v.reason) for v in seen.resolution.verdicts] == [
         (v.call_id, v.status, v.reason) for v in done.resolution.verdicts
     ]
     assert seen.ref.high_water == done.ref.high_water
     stored = before[run_stream(seen.ref.run_id)]
-    assert list(seen.events)[: len(stored)] == list(done.events)[: len(stored)]
+    assert seen.events[: len(stored)] == done.events[: len(stored)]
 
 
 def test_what_it_adds_has_the_time_of_the_newest_event_and_ids_that_are_always_the_same() -> None:
@@ -126,7 +144,7 @@ def test_an_unstarted_claim_is_shown_as_the_run_that_repair_makes_of_it(shared: 
     assert isinstance(ended, RunEnded)
     assert started.kind is StartKind.CLAIM_REPAIR
     assert ended.failure_class == FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH
-    assert facts(list(seen.events)) == facts(list(repaired(shared).events))
+    assert facts(seen.events) == facts(repaired(shared).events)
 
 
 def test_there_is_nothing_to_show_where_repair_has_nothing_to_do() -> None:

@@ -334,7 +334,7 @@ class Process:
     def not_over(self, run_id: RunId) -> tuple[OperationId, ...]:
         """The operations of a run that may still be running."""
         segment = self.segment(run_id)
-        return tuple(state.operation_id for state in self.over.not_over(segment.events, segment.resolution))
+        return tuple(state.operation_id for state in self.over.not_over(segment.survey, segment.resolution))
 
 
 def check_sound(process: Process, run_id: RunId) -> None:

@@ -150,7 +150,7 @@ class ResumingProcess(Process):
     def facts_about(self, run_id: RunId, owned: Owned) -> Facts:
         """What makes further facts and commands about a run that was recorded."""
         facts = Facts(run_id, session=owned.session_id, incarnation=owned.incarnation_id, epoch=owned.epoch, maker="x")
-        facts.identity = self.segment(run_id).events[0].identity
+        (facts.identity,) = self.segment(run_id).survey.identities
         facts.called = {call.call_id: call for call in self.of(run_id, ToolCalled)}
         return facts
 

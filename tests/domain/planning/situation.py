@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from safepoint.domain.boundary import boundary_digest
-from safepoint.domain.events.run import TOOL_BOUNDARY_PROTOCOL, ExecutionProfile, RunClaimed, RunEnded, Trigger
+from safepoint.domain.events.run import TOOL_BOUNDARY_PROTOCOL, ExecutionProfile, RunClaimed, Trigger
 from safepoint.domain.identifiers import ClaimId, InvocationId, RunId, SessionId, TurnId
 from safepoint.domain.planning.facts import Candidate, FreshIds, PlanFacts, SegmentFacts
 from safepoint.domain.planning.observations import WorkspaceFound
@@ -32,7 +32,7 @@ def segment_of(story: Story, *, foreign: bool = False) -> SegmentFacts:
     """A run as a reader finds it: up to its claim, and the claim beside it."""
     last, prefix = story.events[-1], story.before_claim()
     claimed = last if isinstance(last, RunClaimed) else None
-    return SegmentFacts(prefix.ref(), prefix.events, prefix.resolution(foreign=foreign), foreign, claimed)
+    return SegmentFacts.of(prefix.ref(), prefix.events, prefix.resolution(foreign=foreign), foreign, claimed)
 
 
 def continued(
@@ -73,7 +73,7 @@ def facts_of(*stories: Story, foreign: bool = False, **changed: Any) -> PlanFact
     """What the application would gather about a lineage, oldest first."""
     segments: Sequence[SegmentFacts] = [segment_of(story, foreign=foreign) for story in stories]
     source = segments[-1]
-    ended = [event.status for event in source.events if isinstance(event, RunEnded)]
+    ended = [event.status for event in source.survey.terminals]
     facts = PlanFacts(
         session_id=SessionId("s1"),
         fresh=FRESH,

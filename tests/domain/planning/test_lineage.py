@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from safepoint.domain.planning import planner, view
 from safepoint.domain.planning.facts import SegmentFacts, Unreadable
 from safepoint.domain.planning.outcome import NoteCode
 from safepoint.domain.reasons import ParkReason
+from safepoint.domain.replay.blocks import SegmentBlocks
 from safepoint.domain.replay.context import project_context
 from safepoint.domain.replay.history import History
 from safepoint.domain.replay.versions import PROJECTIONS, Projection
@@ -75,16 +77,17 @@ def test_at_most_64_segments_that_show_something() -> None:
 
 
 def test_every_ancestor_is_projected_once_however_long_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    projected: list[str] = []
+    projected: list[SegmentBlocks] = []
     real = PROJECTIONS[1]
 
-    def counting(events: Any, resolution: Any, **how: Any) -> Any:
-        projected.append(events[0].run_id)
-        return real.project(events, resolution, **how)
+    def counting(blocks: Any, resolution: Any, **how: Any) -> Any:
+        projected.append(blocks)
+        return real.project(blocks, resolution, **how)
 
     monkeypatch.setitem(PROJECTIONS, 1, Projection(1, counting, real.begin))
-    continues(facts_of(*chain(30)))
-    assert projected == [f"r{number}" for number in range(1, 31)]
+    facts = facts_of(*chain(30))
+    continues(facts)
+    assert projected == [segment.blocks for segment in facts.segments]
 
 
 def test_each_edge_is_verified_for_the_provider_that_it_was_made_for() -> None:
@@ -107,8 +110,10 @@ def changed_claim(**changes: Any) -> Callable[[list[SegmentFacts]], None]:
 
 def changed_start(**changes: Any) -> Callable[[list[SegmentFacts]], None]:
     def change(segments: list[SegmentFacts]) -> None:
-        first, *rest = segments[1].events
-        segments[1] = replace(segments[1], events=[first.model_copy(update=changes), *rest])
+        survey = copy(segments[1].survey)
+        assert survey.opening is not None
+        survey.opening = survey.opening.model_copy(update=changes)
+        segments[1] = replace(segments[1], survey=survey)
 
     return change
 

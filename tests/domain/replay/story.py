@@ -43,6 +43,7 @@ from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.resolver import resolve
 from safepoint.domain.recovery.scanner import Scanner
 from safepoint.domain.recovery.verdict import Resolution
+from safepoint.domain.replay.blocks import SegmentBlocks
 from safepoint.domain.replay.context import TurnSegment
 from safepoint.domain.replay.segment import Segment, project_segment
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
@@ -287,7 +288,7 @@ class Story:
         return project_segment(self.events, self.resolution(), resumed=True)
 
     def part_of_turn(self, *, foreign: bool = False) -> TurnSegment:
-        return TurnSegment(self.events[0].run_id, self.events, self.resolution(foreign=foreign))
+        return TurnSegment(self.events[0].run_id, SegmentBlocks(self.events), self.resolution(foreign=foreign))
 
     def sealed(self) -> list[SealedEvent]:
         sealed: list[SealedEvent] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from safepoint.domain.canonical import digest, encode
+from safepoint.domain.replay.blocks import SegmentBlocks
 from safepoint.domain.replay.digest import REPLAY_DOMAIN, ReplayHasher, replay_digest
 from safepoint.domain.replay.history import History, replay
 from safepoint.domain.replay.items import fields_of
@@ -145,7 +146,7 @@ def test_the_spelling_of_arguments_is_for_their_provider_alone() -> None:
 
 def test_the_newest_version_is_one_of_those_that_stay_executable() -> None:
     first, second = chain()
-    segments = [NEWEST.project(run.events, run.resolution(), resumed=True) for run in (first, second)]
+    segments = [NEWEST.project(SegmentBlocks(run.events), run.resolution(), resumed=True) for run in (first, second)]
     history = NEWEST.begin(SAME)
     for segment in segments:
         history.add(segment)

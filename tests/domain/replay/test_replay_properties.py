@@ -164,6 +164,6 @@ def test_the_digest_is_the_same_from_stored_bytes(run: Story) -> None:
 def test_a_live_run_is_shown_the_same_history_however_its_facts_arrive(run: Story) -> None:
     growing = SegmentBlocks()
     for event in run.events:
-        growing.feed([event])
+        growing.feed(event)
         growing.items()
     assert growing.items() == SegmentBlocks(run.events).items()
