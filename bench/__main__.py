@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--scale", type=float, default=float(os.environ.get(SCALE_VARIABLE, "1")))
     parser.add_argument("--results", type=Path, default=RESULTS, help="where to write the results")
+    parser.add_argument("--no-peers", action="store_true", help="leave the peers out; their bars are then not held")
     parser.add_argument("--caches", type=Path, default=CACHES, help="where environments of peers are kept")
     parser.add_argument("--folder", type=Path, default=ROOT / "build", help="on the disk to measure; must be there")
     given = parser.parse_args(arguments)
@@ -44,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     results: list[Measured] = []
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
     try:
-        work = Workplace(folder, given.caches, Sizes(given.scale), lambda text: console.print(f"  {text}", style="dim"))
+        work = Workplace(folder, given.caches, Sizes(given.scale), not given.no_peers, partial(_tell, console))
         for row in chosen:
             started = time.perf_counter()
             console.print(f"measuring {row.name}", style="dim")
@@ -55,6 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     print_table(results, given.scale, console)
     write_results(results, given.scale, given.results)
     return 0
+
+
+def _tell(console: Console, text: str) -> None:
+    console.print(f"  {text}", style="dim", highlight=False)
 
 
 if __name__ == "__main__":

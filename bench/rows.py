@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from . import bars
+from .against_peers import PEERS, pair_against_peers
 from .bars import Bar
 from .claiming import claim_beside_claims
 from .measuring import Measured
@@ -14,6 +15,7 @@ from .planning import plan_of_a_long_run
 from .rebuilding import rebuild_of_a_large_store
 from .remembering import peaks
 from .repairing import repair_at_start
+from .starting import fresh_process
 from .workplace import Workplace
 
 
@@ -34,12 +36,14 @@ class Row:
 ROWS = (
     Row("pair", (bars.PAIR,), pair_alone),
     Row("large", (bars.PAIR_IN_LARGE_STORE, bars.PAIR_IN_LONG_RUN), pair_in_large_places),
+    Row("peers", tuple(PEERS), pair_against_peers),
     Row("concurrent", (bars.CONCURRENT_RUNS, bars.CONCURRENT_RUNS_AGAINST_ONE), pairs_of_many_runs),
     Row("plan", (bars.PLAN_OF_LONG_RUN,), plan_of_a_long_run),
     Row("rebuild", (bars.REBUILD,), rebuild_of_a_large_store),
     Row("memory", (bars.REBUILD_MEMORY,), peaks),
     Row("repair", (bars.REPAIR_AT_START,), repair_at_start),
     Row("claim", (bars.CLAIM_BESIDE_CLAIMS,), claim_beside_claims),
+    Row("start", (bars.FRESH_PROCESS,), fresh_process),
 )
 """In the order of the specification's table."""
 

@@ -18,12 +18,14 @@ class Workplace:
     Attributes:
         folder: holds everything that is made, on the disk that is measured; emptied by whoever made it.
         caches: keeps what is worth keeping between runs: environments of peers.
+        with_peers: whether peers are measured, too; without them no bar against them is held.
         tell: says what is being prepared.
     """
 
     folder: Path
     caches: Path
     sizes: Sizes
+    with_peers: bool = True
     tell: Callable[[str], None] = field(default=lambda text: None)
     _numbers: int = field(default=0, init=False)
 

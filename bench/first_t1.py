@@ -1,0 +1,60 @@
+"""One fresh process: import and open a store up to the first T1, or import what the hexagon and its store stand on.
+
+Says how many seconds that took from the program's first line; starting Python itself is not counted. SPEC section 21.
+"""
+
+from __future__ import annotations
+
+import time
+
+STARTED = time.perf_counter()
+
+import importlib  # noqa: E402 (the clock comes first)
+import sys  # noqa: E402
+
+DEPENDENCIES = (
+    "anyio.to_thread",
+    "dependency_injector.containers",
+    "dependency_injector.providers",
+    "eventsourcing.sqlite",
+    "orjson",
+    "pydantic.type_adapter",
+    "rfc8785",
+)
+
+
+def import_dependencies() -> None:
+    """Import the modules of the core dependencies that Safepoint imports; not those of the command line."""
+    for name in DEPENDENCIES:
+        importlib.import_module(name)
+
+
+def reach_t1(store: str) -> None:
+    """Import, open a store that is not there yet, and record a run up to its first T1."""
+    from pathlib import Path
+
+    from safepoint.adapters.composition import Runtime, Settings
+    from safepoint.domain.commands import OpenRun, PrepareTool, RecordStep
+    from safepoint.domain.identifiers import SessionId
+    from safepoint.ports.event_store import OwnerGuard
+
+    from .facts import Facts, calls_of
+
+    with Runtime(Settings(Path(store))) as runtime:
+        ledger, owned = runtime.parts.ledger(), runtime.parts.ownership().own(SessionId("s"))
+        guard, facts = OwnerGuard(owned.session_id, owned.incarnation_id, owned.epoch), Facts()
+        identity = facts.spines.identity(guard.session_id)
+        opening, step = facts.opening(guard, identity), facts.step(identity, 1)
+        ledger.execute(OpenRun(*guard, opening.opened, opening.message, opening.admitted, opening.session_opened))
+        ledger.execute(RecordStep(*guard, identity.run_id, tuple(step)))
+        (call,) = calls_of(step)
+        ledger.execute(PrepareTool(*guard, identity.run_id, facts.dispatched(guard, identity, call)))
+        sys.stdout.write(f"{time.perf_counter() - STARTED}\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        reach_t1(sys.argv[1])
+    else:
+        import_dependencies()
+        sys.stdout.write(f"{time.perf_counter() - STARTED}\n")
