@@ -19,7 +19,7 @@ from safepoint.adapters.demo.table import print_table
 from safepoint.adapters.models.script import Script
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("domain", "ports", "application", "adapters", "tests", "docs", "adr", "examples", ".ci")
+FOLDERS = ("domain", "ports", "application", "adapters", "tests", "bench", "docs", "adr", "examples", ".ci")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "adr").glob("*.md")])
 DOTTED = re.compile(r"(?<![\w./])(?:domain|ports|application|adapters)(?:\.[A-Za-z_]\w*)+")
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
