@@ -18,6 +18,7 @@ from ..domain.run import decisions as run
 from ..domain.run.ending import end_run
 from ..domain.run.state import Run
 from ..domain.session.abandoning import abandon
+from ..domain.session.attesting import attest
 from ..domain.session.state import Session
 
 _WITH_EPOCH = RunOpened | ContinuationStarted | RunEnded | RunClaimed
@@ -30,7 +31,7 @@ class World:
 
     Attributes:
         head: the session's head run, where a new run is to follow it.
-        run: the run that the command names; of a damaged one that is to be given up, what can be read of it.
+        run: the run that the command names; of one in which nothing more is written, what can be read of it.
         run_digest, head_digest: of the newest events of `run` and `head`.
         source: the claimed run of a continuation.
         ancestors: what stands at the boundaries of a claim's older segments.
@@ -74,6 +75,8 @@ def decide(command: c.AnyCommand, world: World) -> Decision:
             return operation.commit_recovery(world.session, world.run, command)
         case c.CommitAttestation():
             return operation.commit_attestation(world.session, world.run, command)
+        case c.AttestInSession():
+            return attest(world.session, world.run, command)
         case c.ClaimContinuation():
             return continuation.claim(
                 world.session, world.run, world.run_digest, world.ancestors, command, foreign=world.foreign
@@ -123,6 +126,8 @@ def carried(command: c.AnyCommand) -> tuple[Event, ...]:
             return _present(command.reconciled, command.outcome, command.decided, command.notice)
         case c.CommitAttestation():
             return _present(command.attested, command.response, command.notice)
+        case c.AttestInSession():
+            return _present(command.attested, command.notice)
         case c.ClaimContinuation():
             return (command.claimed, command.admitted)
         case c.StartContinuation():

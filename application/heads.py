@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..domain.commands import AbandonRun, AnyCommand, ClaimContinuation, EndRun, OpenRun
+from ..domain.commands import AbandonRun, AnyCommand, AttestInSession, ClaimContinuation, EndRun, OpenRun
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Refusal, misfit
 from ..domain.errors import StoreDamaged
 from ..domain.events.event import Event, RunEvent
 from ..domain.events.run import PrefixRef, RunClaimed
-from ..domain.identifiers import run_stream, session_stream
+from ..domain.identifiers import RunId, run_stream, session_stream
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.sealing import SealedEvent, digest_of, seal, unseal
+from ..domain.session.state import Session
 from ..ports.event_store import EventReader
 from .deciding import World, decide, fits, run_of, source_of
 from .state_cache import StateCache
@@ -95,7 +96,7 @@ class Heads:
         session = self.head(streams[0]).session()
         run, head, source = NO_RUN, None, NO_RUN
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
-        if not isinstance(command, AbandonRun):
+        if not isinstance(command, AbandonRun | AttestInSession):
             streams.append(run_stream(run_id))
             run = self.head(streams[-1])
         if isinstance(command, OpenRun) and session.head is not None and session.head.run_id not in session.abandoned:
@@ -104,7 +105,7 @@ class Heads:
         if source_id := source_of(command):
             streams.append(run_stream(source_id))
             source = self.head(streams[-1])
-        seen = self._look(command)
+        seen = self._look(command, session)
         world = World(
             session=session,
             head=None if head is None else head.run(),
@@ -118,19 +119,21 @@ class Heads:
         )
         return world, frozenset(streams)
 
-    def _look(self, command: AnyCommand) -> _Seen:
+    def _look(self, command: AnyCommand, session: Session) -> _Seen:
         """Read what few commands need beside the states."""
         seen = _Seen()
 
         def look(reader: EventReader) -> None:
-            if isinstance(command, AbandonRun):
+            if isinstance(command, AbandonRun | AttestInSession):
                 seen.readable, seen.damage = readable(reader, command.run_id)
+                if isinstance(command, AbandonRun) and seen.readable.opening is None and seen.damage is None:
+                    seen.damage = _never_opened(reader, session, command.run_id)
                 return
             seen.foreign = reader.standing(run_of(command)).foreign
             if isinstance(command, ClaimContinuation):
                 seen.ancestors = tuple(_ancestor(reader, segment) for segment in command.claimed.segments[:-1])
 
-        if isinstance(command, AbandonRun | EndRun | ClaimContinuation):
+        if isinstance(command, AbandonRun | AttestInSession | EndRun | ClaimContinuation):
             self._read(look)
         return seen
 
@@ -178,6 +181,15 @@ class _Seen:
     foreign: bool = False
     readable: Run | None = None
     damage: str | None = None
+
+
+def _never_opened(reader: EventReader, session: Session, run_id: RunId) -> str | None:
+    """What is wrong with a head run that has no event; None where a claim names it, which repair starts and ends."""
+    if session.previous is not None:
+        source, damage = readable(reader, session.previous.run_id)
+        if damage is not None or (source.claimed is not None and source.claimed.target.run_id == run_id):
+            return damage
+    return f"run {run_id} was admitted and never opened, and no claim names it"
 
 
 def _ancestor(reader: EventReader, segment: PrefixRef) -> AncestorHead:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ..domain.events.outside import BackgroundStarted
 from ..domain.events.tool import Life, ToolDispatched, ToolRedeliveryStarted
 from ..domain.identifiers import OperationId
-from ..domain.operation.state import unanswered_of
+from ..domain.operation.state import operation_by_id, unanswered_of
 from ..domain.planning.survey import Delivery, Survey
 from ..domain.recovery.verdict import Resolution
 from ..domain.run.state import Run
@@ -58,20 +58,31 @@ class OverJudge:
         settled = {v.operation_id for v in resolution.verdicts if v.response_event_id is not None}
         jobs = {job.operation_id for job in survey.open_jobs.values()}
         deliveries = survey.deliveries
-        states = (self.judge(one, deliveries[one]) for one in deliveries if one not in settled or one in jobs)
+        asked = (one for one in deliveries if one not in settled or one in jobs)
+        states = (self.judge(one, deliveries[one], survey.declared_over.get(one, 0)) for one in asked)
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
     def not_over_in(self, run: Run) -> tuple[OverState, ...]:
         """As `not_over`, of a run's state."""
         jobs = {job.operation_id for job in run.jobs.values() if not job.detached}
-        asked = {o.operation_id: o.deliveries for o in unanswered_of(run) if o.operation_id is not None}
-        asked.update({job: run.deliveries.get(job) or () for job in jobs if job is not None})
-        states = (self.judge(one, deliveries) for one, deliveries in asked.items())
+        with_jobs = (operation_by_id(run, job) for job in jobs if job is not None)
+        asked = {one.operation_id: one for one in (*unanswered_of(run), *with_jobs) if one is not None}
+        states = (self.judge(key, one.deliveries, one.declared_over) for key, one in asked.items() if key is not None)
         return tuple(state for state in states if state.overness is not Overness.OVER)
 
-    def judge(self, operation_id: OperationId, deliveries: Iterable[Delivered]) -> OverState:
-        """Over when the life of every delivery has ended; could-not-look outweighs over, running outweighs both."""
+    def judge(self, operation_id: OperationId, deliveries: Iterable[Delivered], declared: int = 0) -> OverState:
+        """Over when the life of every delivery has ended; could-not-look outweighs over, running outweighs both.
+
+        Args:
+            deliveries: in order.
+            declared: how many of them, from the first, a person has said to be over: believed only where it could not
+                be looked. What is seen to run runs, whatever was said (ADR 0016).
+        """
         seen = [self._life_of(delivery) for delivery in deliveries]
+        seen = [
+            Overness.OVER if position < declared and life is Overness.COULD_NOT_LOOK else life
+            for position, life in enumerate(seen)
+        ]
         for worst in (Overness.RUNNING, Overness.COULD_NOT_LOOK):
             if worst in seen:
                 return OverState(operation_id, worst, self._supervisor.who_holds(operation_id))

@@ -96,7 +96,7 @@ def _seed_of(command: c.AnyCommand) -> Event | None:
             return command.ended
         case c.CommitRecovery():
             return command.decided
-        case c.CommitAttestation():
+        case c.CommitAttestation() | c.AttestInSession():
             return command.attested
         case c.StartContinuation():
             return command.started

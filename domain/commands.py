@@ -22,7 +22,7 @@ from .events.outside import (
     WorkspaceTransitioned,
 )
 from .events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunError, RunOpened
-from .events.session import GrantPosted, NoticePosted, RunAbandoned, RunAdmitted, SessionOpened
+from .events.session import GrantPosted, NoticePosted, OperationAttested, RunAbandoned, RunAdmitted, SessionOpened
 from .events.tool import (
     ToolAttested,
     ToolCalled,
@@ -175,6 +175,15 @@ class CommitAttestation(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class AttestInSession(Command):
+    """A person's statement about an operation of a run in which nothing more is written."""
+
+    run_id: RunId
+    attested: OperationAttested
+    notice: NoticePosted | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimContinuation(Command):
     """Seal the source at the boundary and admit the target, decided on heads and digests only."""
 
@@ -223,6 +232,7 @@ AnyCommand: TypeAlias = (
     | StartRedelivery
     | CommitRecovery
     | CommitAttestation
+    | AttestInSession
     | ClaimContinuation
     | StartContinuation
     | RepairContinuation

@@ -19,7 +19,7 @@ from ..identifiers import (
     TurnIdField,
 )
 from .event import Digest, Json, SessionEvent, ToolName
-from .tool import RecoveryMode
+from .tool import RecoveryMode, Statement
 
 
 class RunKind(StrEnum):
@@ -139,6 +139,19 @@ class EffectCleared(SessionEvent):
 
     operation_id: OperationIdField
     by: ClearedBy
+
+
+class OperationAttested(SessionEvent):
+    """A person's statement about an operation of a run in which nothing more is written: claimed, or given up."""
+
+    topic: ClassVar[str] = "session.operation_attested.v1"
+
+    operation_id: OperationIdField
+    run_id: RunIdField
+    tool_name: ToolName
+    statement: Statement
+    by: str
+    note: str
 
 
 class RunAbandoned(SessionEvent):

@@ -21,7 +21,7 @@ from ..events.tool import (
     ToolRedeliveryStarted,
 )
 from ..identifiers import OperationId, ToolCallId
-from ..recovery.facts import Attested, Decided
+from ..recovery.facts import Attested, Decided, RedeliveryStarted
 from ..recovery.operation_record import OperationRecord
 from ..run.state import Run
 
@@ -111,6 +111,18 @@ class Operation:
         """True when a person said what happened; that it is over says nothing of that."""
         recovery = self.record.recovery or []
         return any(isinstance(fact, Attested) and fact.statement != Statement.OVER for _, fact in recovery)
+
+    @property
+    def declared_over(self) -> int:
+        """How many of its deliveries, from the first, a person has said to be over; later ones are not meant."""
+        declared = 0
+        begun = 1
+        for _, fact in self.record.recovery or ():
+            if isinstance(fact, RedeliveryStarted):
+                begun += 1
+            elif isinstance(fact, Attested) and fact.statement == Statement.OVER:
+                declared = begun
+        return declared
 
     @property
     def uncertainty(self) -> WatchStatus | None:

@@ -17,7 +17,7 @@ from ..events.outside import (
     WorkspaceTransitioned,
 )
 from ..events.run import ContinuationStarted, RunEnded, RunOpened
-from ..events.tool import Life, ToolDispatched, ToolRedeliveryStarted
+from ..events.tool import Life, Statement, ToolAttested, ToolDispatched, ToolRedeliveryStarted
 from ..identifiers import ExecutionIdentity, HandleId, IncarnationId, OperationId
 
 
@@ -40,6 +40,7 @@ class Survey:
         open_permissions: questions that nobody decided and no stop closed.
         open_jobs: background work that is not settled and not detached.
         deliveries: of every operation that was dispatched, in order.
+        declared_over: how many deliveries of an operation, from the first, a person has said to be over.
         last_step: the model step that was completed last.
         workspace_identity, cwd: where the run was at its end.
     """
@@ -47,6 +48,7 @@ class Survey:
     __slots__ = (
         "_newest",
         "cwd",
+        "declared_over",
         "deliveries",
         "identities",
         "last_step",
@@ -66,6 +68,7 @@ class Survey:
         self.open_permissions: dict[str, PermissionRequested] = {}
         self.open_jobs: dict[HandleId, BackgroundStarted] = {}
         self.deliveries: dict[OperationId, tuple[Delivery, ...]] = {}
+        self.declared_over: dict[OperationId, int] = {}
         self.last_step: ModelStepCompleted | None = None
         self.workspace_identity: str | None = None
         self.cwd: str | None = None
@@ -99,6 +102,10 @@ class Survey:
         earlier = self.deliveries.get(operation_id, ())
         self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
 
+    def _take_statement(self, event: ToolAttested) -> None:
+        if event.statement is Statement.OVER:
+            self.declared_over[event.operation_id] = len(self.deliveries.get(event.operation_id, ()))
+
     def _take_question(self, event: PermissionRequested) -> None:
         self.open_permissions[event.request_id] = event
 
@@ -122,6 +129,7 @@ class Survey:
     _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
         ToolDispatched: _take_delivery,
         ToolRedeliveryStarted: _take_delivery,
+        ToolAttested: _take_statement,
         ModelStepCompleted: _take_step,
         RunOpened: _take_opening,
         ContinuationStarted: _take_opening,

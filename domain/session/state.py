@@ -16,10 +16,12 @@ from ..events.session import (
     GrantsTaken,
     NoticePosted,
     NoticesTaken,
+    OperationAttested,
     RunAbandoned,
     RunAdmitted,
     SessionOpened,
 )
+from ..events.tool import Statement
 from ..identifiers import GrantId, OperationId, RunId
 
 
@@ -32,6 +34,7 @@ class Session:
         notices, grants: the inbox, which the next first commit takes over.
         granted: what the head run took over; it lapses with that run.
         watched: effects that a later call must not repeat unasked.
+        attested: what a person said of operations of claimed and abandoned runs; `declared_over` is said beside that.
     """
 
     opened: SessionOpened | None = None
@@ -42,6 +45,8 @@ class Session:
     granted: Mapping[GrantId, GrantPosted] = field(default_factory=dict)
     watched: Mapping[OperationId, EffectWatched] = field(default_factory=dict)
     abandoned: frozenset[RunId] = frozenset()
+    attested: Mapping[OperationId, OperationAttested] = field(default_factory=dict)
+    declared_over: frozenset[OperationId] = frozenset()
 
 
 def evolve(session: Session, event: SessionEvent) -> Session:
@@ -68,6 +73,10 @@ def evolve(session: Session, event: SessionEvent) -> Session:
         case EffectCleared():
             watched = {key: value for key, value in session.watched.items() if key != event.operation_id}
             return replace(session, watched=watched)
+        case OperationAttested(statement=Statement.OVER):
+            return replace(session, declared_over=session.declared_over | {event.operation_id})
+        case OperationAttested():
+            return replace(session, attested={**session.attested, event.operation_id: event})
         case RunAbandoned():
             return replace(session, abandoned=session.abandoned | {event.run_id})
         case _:

@@ -15,7 +15,7 @@ from safepoint.application.over import OverJudge, attached_jobs
 from safepoint.application.ownership import SessionOwnership
 from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.outside import BackgroundSettled
-from safepoint.domain.events.tool import Life, Observation, RecoveryMode, ToolDispatched
+from safepoint.domain.events.tool import Life, Observation, RecoveryMode, Statement, ToolDispatched
 from safepoint.domain.identifiers import IncarnationId, OperationId
 from safepoint.domain.planning.survey import Survey
 from safepoint.domain.recovery.event_facts import event_facts
@@ -126,7 +126,14 @@ def test_every_delivery_counts_and_the_worst_of_them_speaks() -> None:
     assert world.seen(history) == [("op-r-a", Overness.COULD_NOT_LOOK)]
     world.owner.tell(again.incarnation, Liveness.DEAD)
     assert world.seen(history) == []
-    world.owner.tell(world.theirs.incarnation, Liveness.ALIVE)
+
+
+def test_the_first_delivery_may_outlive_the_second() -> None:
+    world = World()
+    history = world.begun()
+    again = SessionOwnership(world.mine._owners, MemoryIncarnations(world.owner.host), lambda _: None)
+    history += [world.r.redelivery("a", incarnation_id=again.incarnation.incarnation_id).started]
+    world.owner.tell(again.incarnation, Liveness.DEAD)
     assert world.seen(history) == [("op-r-a", Overness.RUNNING)]
 
 
@@ -168,3 +175,56 @@ def test_a_parked_operation_is_asked_about_like_an_open_one() -> None:
     )
     history += [parked.reconciled, parked.decided]
     assert world.seen(history) == [("op-r-a", Overness.RUNNING)]
+
+
+# What a person declares over (ADR 0016)
+
+
+@pytest.mark.parametrize(
+    ("liveness", "expected"),
+    [
+        (Liveness.COULD_NOT_LOOK, None),
+        (Liveness.ALIVE, Overness.RUNNING),
+        (Liveness.DEAD, None),
+    ],
+)
+def test_what_is_declared_over_is_believed_only_where_it_could_not_be_looked(
+    liveness: Liveness, expected: Overness | None
+) -> None:
+    world = World()
+    history = [*world.begun(), world.r.ended()]
+    history += [world.r.attestation("a", len(history), Statement.OVER).attested]
+    world.owner.tell(world.theirs.incarnation, liveness)
+    assert world.seen(history) == ([] if expected is None else [("op-r-a", expected)])
+
+
+def test_an_operation_whose_lock_is_held_is_not_over_whatever_was_declared() -> None:
+    world = World()
+    history = [*world.begun(Life.SUPERVISED), world.r.ended()]
+    history += [world.r.attestation("a", len(history), Statement.OVER).attested]
+    assert world.seen(history) == []  # nobody has heard of it
+    world.supervisor.prepare(OperationId("op-r-a"))
+    assert world.seen(history) == [("op-r-a", Overness.RUNNING)]
+
+
+def test_a_delivery_after_the_statement_was_not_meant_by_it() -> None:
+    world = World()
+    history = [*world.begun(), world.r.ended()]
+    history += [world.r.attestation("a", len(history), Statement.OVER).attested]
+    again = SessionOwnership(world.mine._owners, MemoryIncarnations(world.owner.host), lambda _: None)
+    world.owner.tell(world.theirs.incarnation, Liveness.COULD_NOT_LOOK)
+    world.owner.tell(again.incarnation, Liveness.COULD_NOT_LOOK)
+    assert world.seen(history) == []
+    history += [world.r.redelivery("a", incarnation_id=again.incarnation.incarnation_id).started]
+    assert world.seen(history) == [("op-r-a", Overness.COULD_NOT_LOOK)]
+    history += [world.r.attestation("a", len(history), Statement.OVER).attested]
+    assert world.seen(history) == []
+
+
+def test_a_job_that_was_left_running_can_be_declared_over() -> None:
+    world = World()
+    history = [*world.begun(), world.r.outcome("a"), world.r.left_running("a"), world.r.ended()]
+    world.owner.tell(world.theirs.incarnation, Liveness.COULD_NOT_LOOK)
+    assert world.seen(history) == [("op-r-a", Overness.COULD_NOT_LOOK)]
+    history += [world.r.attestation("a", len(history), Statement.OVER).attested]
+    assert world.seen(history) == []

@@ -98,6 +98,17 @@ _ALL = (
     ),
     _examples(session.EffectCleared, {"operation_id": "operation-1", "by": "approved_repeat"}),
     _examples(
+        session.OperationAttested,
+        {
+            "operation_id": "operation-1",
+            "run_id": "run-1",
+            "tool_name": "pay",
+            "statement": "completed",
+            "by": "Ada",
+            "note": "seen at the bank",
+        },
+    ),
+    _examples(
         session.RunAbandoned, {"run_id": "run-1", "by": "Ada", "note": "the disk failed", "last_good_sequence": 0}
     ),
     _examples(

@@ -35,6 +35,7 @@ CATALOGUE = [
     "session.grants_taken.v1",
     "session.effect_watched.v1",
     "session.effect_cleared.v1",
+    "session.operation_attested.v1",
     "session.run_abandoned.v1",
     "run.opened.v1",
     "continuation.started.v1",

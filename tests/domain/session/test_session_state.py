@@ -12,10 +12,11 @@ from safepoint.domain.events.session import (
     EffectWatched,
     GrantsTaken,
     NoticesTaken,
+    OperationAttested,
     RunAbandoned,
     WatchStatus,
 )
-from safepoint.domain.events.tool import RecoveryMode
+from safepoint.domain.events.tool import RecoveryMode, Statement
 from safepoint.domain.session.state import Session, evolve
 
 from ..facts import DIGEST, Facts, session_of
@@ -89,9 +90,20 @@ def test_an_abandoned_run_is_remembered() -> None:
     assert session_of([abandoned]).abandoned == {"r1"}
 
 
+def attested(operation_id: str, statement: Statement) -> OperationAttested:
+    said = {"run_id": "r1", "tool_name": "pay", "statement": statement, "by": "Ada", "note": "seen"}
+    return R1.fact(OperationAttested, operation_id=operation_id, **said)
+
+
+def test_what_a_person_said_of_an_operation_is_remembered_and_that_it_is_over_beside_it() -> None:
+    one, two = attested("o1", Statement.NOT_EXECUTED), attested("o2", Statement.OVER)
+    session = session_of([one, two])
+    assert (dict(session.attested), session.declared_over) == ({"o1": one}, {"o2"})
+
+
 def test_every_fact_of_a_session_has_a_rule() -> None:
     handled = {type(event) for event in (R1.session_opened(), R1.admitted(), watched("o"), R1.notice(), *taken())}
-    handled |= {type(R1.grant(asked())), EffectCleared, RunAbandoned}
+    handled |= {type(R1.grant(asked())), EffectCleared, OperationAttested, RunAbandoned}
     assert handled == {cls for cls in EVENTS.values() if issubclass(cls, SessionEvent)}
 
 
