@@ -35,6 +35,7 @@ from ..application.places import Places
 from ..application.plan_resume import PlanResume
 from ..application.record_settled_jobs import RecordSettledJobs
 from ..application.repair_everything import RepairEverything
+from ..application.repair_family import RepairFamily
 from ..application.repair_preview import RepairPreview
 from ..application.repair_session import RepairSession
 from ..application.resume_run import ResumeRun
@@ -160,6 +161,7 @@ class Composition(containers.DeclarativeContainer):
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
 
     repair_session = providers.Factory(RepairSession, ledger, spines, sink)
+    repair_family = providers.Factory(RepairFamily, repair_session, ownership, store.provided.views)
     repair_everything = providers.Factory(
         RepairEverything, ledger, ownership, repair_session, store, store.provided.views, live_operations
     )
@@ -179,10 +181,10 @@ class Composition(containers.DeclarativeContainer):
         sink,
         cancel_bound_seconds=settings.provided.cancel_bound_seconds,
     )
-    run_turn = providers.Factory(RunTurn, ownership, repair_session, start_turn, drive_run)
-    cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_session, live_runs, at_owner, spines)
+    run_turn = providers.Factory(RunTurn, ownership, repair_family, start_turn, drive_run)
+    cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_family, live_runs, at_owner, spines)
     decide_permission = providers.Factory(
-        DecidePermission, ledger, ownership, repair_session, live_runs, at_owner, spines, store.provided.views
+        DecidePermission, ledger, ownership, repair_family, live_runs, at_owner, spines, store.provided.views
     )
     commands_from_elsewhere.add_args(
         providers.Dict(
@@ -207,7 +209,7 @@ class Composition(containers.DeclarativeContainer):
         ResumeRun,
         async_ledger,
         ownership,
-        repair_session,
+        repair_family,
         settle_jobs,
         plan_resume,
         drive_run,

@@ -18,7 +18,7 @@ from .commands_from_elsewhere import Announce, AtOwner, text_of
 from .ledger import Ledger
 from .live_runs import LiveRuns
 from .ownership import Owned, SessionOwnership
-from .repair_session import RepairKind, RepairSession
+from .repair_session import Repair, RepairKind
 from .run_turn import SessionQuarantined
 from .spines import Spines
 
@@ -51,7 +51,7 @@ class CancelRun:
         self,
         ledger: Ledger,
         ownership: SessionOwnership,
-        repair: RepairSession,
+        repair: Repair,
         live_runs: LiveRuns,
         at_owner: AtOwner,
         spines: Spines,

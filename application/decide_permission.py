@@ -26,7 +26,7 @@ from .commands_from_elsewhere import Announce, AtOwner, NotARequest, text_of
 from .ledger import Ledger
 from .live_runs import LiveRun, LiveRuns
 from .ownership import Owned, SessionOwnership
-from .repair_session import RepairKind, RepairSession
+from .repair_session import Repair, RepairKind
 from .run_turn import SessionQuarantined
 from .spines import Spines
 
@@ -82,7 +82,7 @@ class DecidePermission:
         self,
         ledger: Ledger,
         ownership: SessionOwnership,
-        repair: RepairSession,
+        repair: Repair,
         live_runs: LiveRuns,
         at_owner: AtOwner,
         spines: Spines,

@@ -5,9 +5,10 @@ It is not reconciling (looking at the world) and not resuming (a new run): those
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
@@ -46,7 +47,19 @@ class Repaired:
 RepairCommand: TypeAlias = EndRun | RepairContinuation
 
 
-class RepairSession:
+class Repair(Protocol):
+    """What brings a session's open end to its own; of one session, or of its children's as well."""
+
+    @abstractmethod
+    def __call__(self, owned: Owned, *, cancelled_by: str | None = None) -> Repaired:
+        """See `RepairSession`."""
+
+    @abstractmethod
+    def child_waits(self, session_id: SessionId) -> bool:
+        """True where the session of a child run waits for repair, whatever its parent's waits for."""
+
+
+class RepairSession(Repair):
     """Closes the head run of one session, under ownership."""
 
     def __init__(self, ledger: CommandLedger, spines: Spines, sink: LifecycleSink) -> None:
@@ -72,6 +85,10 @@ class RepairSession:
             raise  # about the whole store, not about this session
         except StoreDamaged as damage:
             return quarantined(owned.session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
+
+    def child_waits(self, session_id: SessionId) -> bool:
+        """See `Repair`: it knows of no children."""
+        return False
 
     def _repair(self, owned: Owned, cancelled_by: str | None) -> Repaired:
         command = self.decide(owned, cancelled_by)

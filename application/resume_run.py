@@ -30,7 +30,7 @@ from .live_runs import LiveRun
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest, PlanResume, fresh_ids
 from .record_settled_jobs import RecordSettledJobs
-from .repair_session import Repaired, RepairSession, started_from
+from .repair_session import Repair, Repaired, started_from
 from .run_agent import Screen
 from .spines import Spines
 from .start_proof import StartAttempt
@@ -74,6 +74,11 @@ class Continued:
     repaired: Repaired | None = None
 
 
+_UNWRITABLE = frozenset(
+    {ParkReason.STORE_UNAVAILABLE, ParkReason.LEDGER_BEHIND_ANCHOR, ParkReason.FOREIGN_RUN_NOT_ADOPTED}
+)
+
+
 class ResumeRun:
     """The one way from an interrupted run to a new one, for every host."""
 
@@ -81,7 +86,7 @@ class ResumeRun:
         self,
         ledger: AsyncLedger,
         ownership: SessionOwnership,
-        repair: RepairSession,
+        repair: Repair,
         settle_jobs: RecordSettledJobs,
         plan: PlanResume,
         drive: DriveRun,
@@ -120,7 +125,11 @@ class ResumeRun:
         """
         request = request or PlanRequest()
         look = await to_thread.run_sync(self._plan, session_id, agent, request)
-        if isinstance(look.plan, Park) and not look.repair_pending:
+        if (
+            isinstance(look.plan, Park)
+            and not look.repair_pending
+            and not await self._child_waits(look.plan, session_id)
+        ):
             return self._parked(session_id, look.plan, None)  # nothing to write: a session that never was stays so
         try:
             owned = await to_thread.run_sync(self._ownership.own, session_id)
@@ -152,6 +161,10 @@ class ResumeRun:
         return Continued(
             session_id, plan.source.run_id, begun.identity.run_id, plan.claim_id, outcome, plan.notes, repaired
         )
+
+    async def _child_waits(self, plan: Park, session_id: SessionId) -> bool:
+        """Whether children of a parked session are repaired all the same, in a store that may be written."""
+        return _UNWRITABLE.isdisjoint(plan.codes) and await to_thread.run_sync(self._repair.child_waits, session_id)
 
     def _give_up(self, owned: Owned) -> None:
         with suppress(StoreError):  # it stays owned, and is released by its next use or with this process

@@ -13,7 +13,7 @@ from .agent_loop import RunOutcome
 from .drive_run import DriveRun
 from .live_runs import LiveRun
 from .ownership import Owned, SessionOwnership
-from .repair_session import Repaired, RepairKind, RepairSession
+from .repair_session import Repair, Repaired, RepairKind
 from .run_agent import Screen
 from .start_turn import StartTurn
 from .supervised_calls import in_thread
@@ -44,7 +44,7 @@ class TurnResult:
 class RunTurn:
     """Runs one user message to its end."""
 
-    def __init__(self, ownership: SessionOwnership, repair: RepairSession, start: StartTurn, drive: DriveRun) -> None:
+    def __init__(self, ownership: SessionOwnership, repair: Repair, start: StartTurn, drive: DriveRun) -> None:
         self._ownership = ownership
         self._repair = repair
         self._start = start
