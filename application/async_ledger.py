@@ -43,8 +43,7 @@ class AsyncLedger:
 
         Tasks that wait at the same time are written together, from one thread.
         """
-        with anyio.CancelScope(shield=True):
-            answer = await self._queue().answer(command)
+        answer = await self._queue().answer(command)
         if isinstance(answer, Exception):
             raise answer
         return answer

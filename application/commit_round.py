@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 
 from ..domain.commands import AnyCommand
@@ -102,20 +101,17 @@ class CommitRound:
         """
         with self._view:
             for ticket in tickets:
-                self._answering(ticket, partial(self._propose, ticket))
+                try:
+                    self._propose(ticket)
+                except Exception as error:  # noqa: BLE001 (what goes wrong with one does not concern its neighbours)
+                    ticket.error = _told(error)
         overtaken = self._write() if self._accepted else frozenset()
         for refused in self._refused:
             if overtaken.isdisjoint(refused.streams):  # else it was decided on a neighbour that came to nothing
-                self._answering(refused.ticket, partial(self._refuse, refused))
-
-    def _answering(self, ticket: Ticket, step: Callable[[], None]) -> None:
-        """What goes wrong with one command does not concern its neighbours."""
-        try:
-            step()
-        except DamagedEvent as damage:
-            ticket.error = StoreDamaged(str(damage))
-        except Exception as error:  # noqa: BLE001 (whoever asked gets it)
-            ticket.error = error
+                try:
+                    self._refuse(refused)
+                except Exception as error:  # noqa: BLE001 (as above)
+                    refused.ticket.error = _told(error)
 
     def _propose(self, ticket: Ticket) -> None:
         ticket.rounds += 1
@@ -203,6 +199,10 @@ class _View:
 
 
 _FENCED = Refusal(WriteRefusal.OWNER_FENCED, "whoever asks does not own the session, or no longer")
+
+
+def _told(error: Exception) -> Exception:
+    return StoreDamaged(str(error)) if isinstance(error, DamagedEvent) else error
 
 
 def _refusal(answer: CommitAnswer) -> Refusal | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ..domain import commands as c
 from ..domain.continuation import decisions as continuation
@@ -21,12 +20,11 @@ from ..domain.session.abandoning import abandon
 from ..domain.session.attesting import attest
 from ..domain.session.state import Session
 
-_WITH_EPOCH = RunOpened | ContinuationStarted | RunEnded | RunClaimed
-_OWNED = _WITH_EPOCH | ToolDispatched | ToolRedeliveryStarted
+_WITH_EPOCH = frozenset({RunOpened, ContinuationStarted, RunEnded, RunClaimed})
+_OWNED = _WITH_EPOCH | {ToolDispatched, ToolRedeliveryStarted}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(NamedTuple):
     """The states that one command is decided on.
 
     Attributes:
@@ -40,11 +38,11 @@ class World:
     """
 
     session: Session
+    run: Run
+    run_digest: str
+    source: Run
     head: Run | None = None
     head_digest: str = ""
-    run: Run
-    run_digest: str = ""
-    source: Run
     ancestors: tuple[AncestorHead, ...] = ()
     foreign: bool = False
     damage: str | None = None
@@ -146,12 +144,12 @@ def _present(*events: Event | None) -> tuple[Event, ...]:
 
 def fits(command: c.AnyCommand) -> Refusal | None:
     """Refuse a command whose candidates do not belong to the session, run and owner that it names: a producer's bug."""
-    run_id = run_of(command)
+    run_id, session_id = run_of(command), command.session_id
     for event in carried(command):
-        if event.session_id != command.session_id or (isinstance(event, RunEvent) and event.run_id != run_id):
+        if event.session_id != session_id or (isinstance(event, RunEvent) and event.run_id != run_id):
             return misfit(f"event {event.event_id} belongs to another run or session")
-        if isinstance(event, _OWNED) and event.incarnation_id != command.incarnation_id:
+        if type(event) in _OWNED and event.incarnation_id != command.incarnation_id:  # type: ignore[attr-defined]
             return misfit(f"event {event.event_id} names another owner")
-        if isinstance(event, _WITH_EPOCH) and event.epoch != command.epoch:
+        if type(event) in _WITH_EPOCH and event.epoch != command.epoch:  # type: ignore[attr-defined]
             return misfit(f"event {event.event_id} names another epoch")
     return None

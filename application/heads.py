@@ -7,8 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..domain.commands import AbandonRun, AnyCommand, AttestInSession, ClaimContinuation, EndRun, OpenRun
+from ..domain.commands import (
+    AbandonRun,
+    AnyCommand,
+    Append,
+    AttestInSession,
+    ClaimContinuation,
+    CommitOutcome,
+    EndRun,
+    OpenRun,
+    PrepareTool,
+    RecordStep,
+    RefuseCall,
+)
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Refusal, misfit
 from ..domain.errors import StoreDamaged
@@ -37,8 +50,7 @@ class UnsoundEvent(ValueError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """What was decided, and the streams whose states it was decided on.
 
     `decided` is None where it hangs on a head of this group in a stream that it does not write: no store could tell
@@ -74,14 +86,13 @@ class Heads:
         if refusal := fits(command):
             return Proposal(refusal)
         world, streams = self._world(command)
-        for run in (world.run, world.source):
-            if world.damage is None and (damage := contradiction(run)):
-                raise StoreDamaged(damage)
+        if world.damage is None and (damage := contradiction(world.run) or contradiction(world.source)):
+            raise StoreDamaged(damage)
         try:
             decided = decide(command, world)
             if isinstance(decided, Refusal):
                 return Proposal(decided, streams)
-            if not self._moved.isdisjoint(streams.difference(event.stream for event in decided)):
+            if (moved := streams & self._moved) and not moved.issubset(event.stream for event in decided):
                 return Proposal(None, streams)
             return Proposal(self._advance(decided), streams)
         except UnsoundEvent as error:
@@ -95,6 +106,10 @@ class Heads:
         run_id, streams = run_of(command), [session_stream(command.session_id)]
         session = self.head(streams[0]).session()
         run, head, source = NO_RUN, None, NO_RUN
+        if type(command) in _OF_ONE_RUN:  # T1 and T2, above all
+            streams.append(run_stream(run_id))
+            run = self.head(streams[-1])
+            return World(session, run.run(), run.digest, NO_RUN.run()), frozenset(streams)
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
         if not isinstance(command, AbandonRun | AttestInSession):
             streams.append(run_stream(run_id))
@@ -168,8 +183,12 @@ class Heads:
         self._moved.clear()
 
 
+_OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutcome})
+"""Commands that are decided on their session and run, and on nothing else."""
+
+
 def _require_sound(event: RunEvent, before: Run, after: Run) -> None:
-    if before.opening is not None and event.identity != before.opening.identity:
+    if before.opening is not None and event.identity != before.tools.identity:
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
     if len(after.tools.issues) > len(before.tools.issues):
         raise UnsoundEvent(event, after.tools.issues[-1].code)

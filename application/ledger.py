@@ -1,7 +1,7 @@
 """The only writer: takes commands, lets the aggregates decide, seals the candidates, groups commits. SPEC section 7.
 
 Commands of one group are decided in order on a state that includes the earlier accepted ones; the store keeps them in
-one transaction, a savepoint each.
+one transaction, each as if it were alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 from ..domain.commands import AnyCommand
@@ -23,6 +24,9 @@ from .caller_queue import CallerQueue
 from .commit_round import ROUNDS_MAX, CommitRound, Receipt, Ticket
 from .state_cache import StateCache
 from .states import Head, contradiction
+from .uncollected import uncollected
+
+_LARGE_GROUP = 8
 
 
 class CommandLedger(Protocol):
@@ -148,7 +152,8 @@ class Ledger(CommandLedger):
             load(reader)
 
     def _write(self, group: Sequence[Ticket]) -> None:
-        with self._writer:
+        # All that a group is made of lives until it is written, and the collector would walk it several times.
+        with self._writer, uncollected() if len(group) >= _LARGE_GROUP else nullcontext():
             try:
                 while left := [ticket for ticket in group if not ticket.done]:
                     CommitRound(self._store, self._owners, self._states)(left)

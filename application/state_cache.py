@@ -44,13 +44,15 @@ class StateCache:
 
     def put(self, stream: str, head: Head) -> None:
         """Keep a durable head. A stream without events is always read: anybody may be the first to write it."""
-        session_id = head.session_id
-        if session_id is None:
-            return
-        self._heads[stream] = head
-        self._heads.move_to_end(stream)
+        heads = self._heads
+        if stream not in heads:
+            session_id = head.session_id
+            if session_id is None:
+                return
+            self._of_session.setdefault(session_id, set()).add(stream)
+        heads[stream] = head
+        heads.move_to_end(stream)
         self._outdated.discard(stream)
-        self._of_session.setdefault(session_id, set()).add(stream)
         while len(self._heads) > self._streams_max:
             self._drop(next(iter(self._heads)))
 

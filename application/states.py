@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..domain.events.event import RunEvent, SessionEvent
 from ..domain.identifiers import RunId, SessionId, run_stream
@@ -20,8 +19,7 @@ PAGE = 1000
 Read: TypeAlias = Callable[[Callable[[EventReader], None]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A stream up to its newest event: how many, the digest that names them, and what they amount to."""
 
     sequence: int

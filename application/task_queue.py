@@ -1,11 +1,12 @@
 """Tasks of one event loop that meet at the writer: one of them takes what all ask to a thread. SPEC section 7.
 
-Each task waits on an event of its own. Where the task that leads is cancelled by other means than anyio's, its thread
+The tasks of a group wait for one event. Where the task that leads is cancelled by other means than anyio's, its thread
 goes on, and what came of it is still told to the others.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -21,14 +22,23 @@ Answer: TypeAlias = Receipt | Exception
 
 
 class _Asked:
-    """A command that a task waits for; its event is set when it is answered, or when its task is to lead."""
+    """A command that a task waits for."""
 
-    __slots__ = ("answer", "command", "woken")
+    __slots__ = ("answer", "command")
 
     def __init__(self, command: AnyCommand) -> None:
         self.command = command
-        self.woken = anyio.Event()
         self.answer: Answer | None = None
+
+
+class _Group:
+    """What is asked together, and the one event that all wait for but the task that leads."""
+
+    __slots__ = ("asked", "over")
+
+    def __init__(self, leader: _Asked) -> None:
+        self.asked = [leader]
+        self.over = anyio.Event()
 
 
 class TaskQueue:
@@ -41,57 +51,78 @@ class TaskQueue:
     def __init__(self, execute_all: Callable[[Sequence[AnyCommand]], Sequence[Answer]]) -> None:
         self._execute_all = execute_all
         self._limiter = CapacityLimiter(1)  # the loop keeps the thread for the next group
-        self._waiting: list[_Asked] = []
-        self._leader: _Asked | None = None
+        self._forming: _Group | None = None
+        self._written: _Group | None = None
+
+    def __len__(self) -> int:
+        """How many commands wait that no thread has."""
+        return 0 if self._forming is None else len(self._forming.asked)
 
     async def answer(self, command: AnyCommand) -> Answer:
-        """What came of a command; a lone one waits for nobody."""
+        """What came of a command; a lone one waits for nobody. Shielded: no scope's cancellation tears it."""
         asked = _Asked(command)
-        self._waiting.append(asked)
-        try:
-            if self._leader is None:
-                self._leader = asked
+        while asked.answer is None:
+            group = self._forming
+            if group is None:
+                await self._lead(asked)
             else:
-                await asked.woken.wait()
-            if asked.answer is None:
-                await self._lead()
-        except BaseException:
-            self._withdraw(asked)
-            raise
-        assert asked.answer is not None
+                group.asked.append(asked)
+                await self._follow(group, asked)
         return asked.answer
 
-    async def _lead(self) -> None:
-        """Take all that wait to a thread."""
-        await lowlevel.checkpoint()  # those that were answered just now may ask again, and come along
-        group, self._waiting = self._waiting, []
-        handed = _Handed(group, self._execute_all, self._deliver)
+    async def _follow(self, group: _Group, asked: _Asked) -> None:
+        """Wait for what the group's leader does. A shield is made only where there is something to shield from."""
+        try:
+            try:
+                await group.over.wait()
+            except BaseException as error:
+                if not _is_of_a_scope(error):
+                    raise
+                with anyio.CancelScope(shield=True):
+                    await group.over.wait()
+        except BaseException:
+            if group is self._forming:
+                group.asked.remove(asked)
+            raise
+
+    async def _lead(self, asked: _Asked) -> None:
+        """Take all that wait to a thread, once it is free."""
+        group = self._forming = _Group(asked)
+        try:
+            with anyio.CancelScope(shield=True):
+                if self._written is not None:
+                    await self._written.over.wait()
+                await lowlevel.checkpoint()  # those that were answered just now may ask again, and come along
+                self._forming, self._written = None, group
+                await self._write(group)
+        except BaseException:
+            if group is self._forming:
+                self._forming = None
+                group.over.set()  # the others find another leader
+            raise
+
+    async def _write(self, group: _Group) -> None:
+        handed = _Handed(group.asked, self._execute_all, lambda: self._end(group))
         try:
             await to_thread.run_sync(handed.execute, limiter=self._limiter)
         except BaseException:
             if not handed.leave():
-                self._waiting[:0] = group
+                self._end(group)  # nobody was answered: the others ask again
             raise
-        self._deliver(group)
+        self._end(group)
 
-    def _deliver(self, group: Sequence[_Asked]) -> None:
-        """Wake whoever was answered, and the first of those who came meanwhile."""
-        for asked in group:
-            asked.woken.set()
-        if self._leader in group:
-            self._pass_on()
+    def _end(self, group: _Group) -> None:
+        """Wake all of a group, and whoever leads the next one."""
+        if group is self._written:
+            self._written = None
+        group.over.set()
 
-    def _pass_on(self) -> None:
-        self._leader = self._waiting[0] if self._waiting else None
-        if self._leader is not None:
-            self._leader.woken.set()
 
-    def _withdraw(self, asked: _Asked) -> None:
-        """A task is gone that had no answer yet; if it led and its command still waited, another one leads."""
-        if asked in self._waiting:
-            self._waiting.remove(asked)
-            if self._leader is asked:
-                self._pass_on()
+def _is_of_a_scope(error: BaseException) -> bool:
+    """Whether a task is cancelled by one of its scopes, from which a shield protects; not by its event loop alone."""
+    if isinstance(error, Exception | GeneratorExit) or not isinstance(error, anyio.get_cancelled_exc_class()):
+        return False
+    return anyio.current_effective_deadline() == -math.inf
 
 
 class _Handed:
@@ -101,11 +132,11 @@ class _Handed:
         self,
         group: Sequence[_Asked],
         execute_all: Callable[[Sequence[AnyCommand]], Sequence[Answer]],
-        deliver: Callable[[Sequence[_Asked]], None],
+        end: Callable[[], None],
     ) -> None:
         self._group = group
         self._execute_all = execute_all
-        self._deliver = deliver
+        self._end = end
         self._begun = threading.Lock()
         self._answered = False
         self._left = False
@@ -122,7 +153,7 @@ class _Handed:
                 asked.answer = answer
             self._answered = True
             if self._left:
-                from_thread.run_sync(self._deliver, self._group)
+                from_thread.run_sync(self._end)
 
     def leave(self) -> bool:
         """The task that waits for the thread is gone: False when the thread did not begin, and now never will."""
@@ -130,5 +161,5 @@ class _Handed:
             return False
         self._left = True
         if self._answered:  # it looked before it could see that nobody waits
-            self._deliver(self._group)
+            self._end()
         return True

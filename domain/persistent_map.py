@@ -7,13 +7,12 @@ from before it. Neither promises an order of iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_BUCKETS = 256
+_ABSENT: Final = object()
 
 
 class Map(Protocol[K, V]):
@@ -67,61 +66,98 @@ class TransientMap(dict[K, V]):
 
 
 class PersistentMap(Generic[K, V]):
-    """An immutable map of 256 buckets: a change copies the root and one bucket, so O(n / 256) of small, fast copies."""
+    """An immutable map whose newest version is a plain dictionary: reading and changing it cost O(1) at any size.
 
-    __slots__ = ("_length", "_root")
+    All versions of one line share that dictionary. Each older one knows what the next one changed, so it still finds
+    what it held, in O(changes since), also while another thread adds to the newest; nobody keeps it alive but those who
+    hold it. A version can be gone on from in place once; whoever changes it again (after a commit that was rolled
+    back) gets a copy, in O(n).
+    """
 
-    def __init__(self, _root: list[dict[K, V]] | None = None, _length: int = 0) -> None:
-        self._root: list[dict[K, V]] = [{}] * _BUCKETS if _root is None else _root
-        self._length = _length
+    __slots__ = ("_entries", "_newer", "_right")
+
+    def __init__(self, _entries: dict[K, V] | None = None) -> None:
+        self._entries: dict[Any, Any] = {} if _entries is None else _entries
+        # The next version, the key that it changed, and what was there. It is told before the dictionary changes, and
+        # read after it was looked into: so whoever reads meanwhile finds it, or has seen what was there.
+        self._newer: tuple[Any, Any, PersistentMap[K, V]] | None = None
+        # Deleting this is what gives the right to go on in place: of two threads, one can.
+        self._right = True
 
     @classmethod
     def of(cls, items: Mapping[K, V]) -> Self:
         """Make a persistent copy of a mapping."""
-        nothing: dict[K, V] = {}
-        root = [nothing] * _BUCKETS
-        for key, value in items.items():
-            place = hash(key) % _BUCKETS
-            if root[place] is nothing:
-                root[place] = {}
-            root[place][key] = value
-        return cls(root, len(items))
+        return cls(dict(items))
 
     def __contains__(self, key: object, /) -> bool:
-        return key in self._root[hash(key) % _BUCKETS]
+        return self._find(key) is not _ABSENT
 
     def __len__(self) -> int:
-        return self._length
+        length = len(self._entries)
+        return length if self._newer is None else len(self._held())
 
     def __iter__(self) -> Iterator[K]:
-        return chain.from_iterable(self._root) if self._length else iter(())
+        return iter(self._held())
 
     def get(self, key: K, /) -> V | None:
         """The value under a key, or None."""
-        return self._root[hash(key) % _BUCKETS].get(key)
+        value: V | None = self._entries.get(key)
+        if self._newer is None:
+            return value
+        return None if (found := self._find(key)) is _ABSENT else found  # type: ignore[return-value]
 
     def set(self, key: K, value: V) -> Self:
         """A map that has this value as well; the present one stays as it is."""
-        place = hash(key) % _BUCKETS
-        bucket = self._root[place].copy()
-        bucket[key] = value
-        return self._with(place, bucket)
+        try:
+            del self._right
+        except AttributeError:
+            return self.__class__({**self._held(), key: value})
+        entries = self._entries
+        newest = self.__class__(entries)
+        self._newer = (key, entries.get(key, _ABSENT), newest)
+        entries[key] = value
+        return newest
 
     def discard(self, key: K) -> Self:
         """A map without this key; the present one stays as it is."""
-        place = hash(key) % _BUCKETS
-        if key not in self._root[place]:
+        if (value := self._find(key)) is _ABSENT:
             return self
-        bucket = self._root[place].copy()
-        del bucket[key]
-        return self._with(place, bucket)
+        try:
+            del self._right
+        except AttributeError:
+            held = self._held()
+            del held[key]
+            return self.__class__(held)
+        newest = self.__class__(self._entries)
+        self._newer = (key, value, newest)
+        del self._entries[key]
+        return newest
 
     def fork(self) -> Self:
         """This map: it never changes."""
         return self
 
-    def _with(self, place: int, bucket: dict[K, V]) -> Self:
-        root = self._root.copy()
-        length = self._length + len(bucket) - len(root[place])
-        root[place] = bucket
-        return self.__class__(root, length)
+    def _find(self, key: object) -> object:
+        """What this version holds under a key, or `_ABSENT`."""
+        value = self._entries.get(key, _ABSENT)
+        newer = self._newer
+        while newer is not None:
+            if newer[0] == key:
+                return newer[1]
+            newer = newer[2]._newer  # noqa: SLF001 (another version of this map)
+        return value
+
+    def _held(self) -> dict[Any, Any]:
+        """A copy of all that this version holds."""
+        held = self._entries.copy()  # at once: it may grow meanwhile
+        changes: dict[Any, Any] = {}
+        newer = self._newer
+        while newer is not None:
+            changes.setdefault(newer[0], newer[1])
+            newer = newer[2]._newer  # noqa: SLF001 (another version of this map)
+        for key, value in changes.items():
+            if value is _ABSENT:
+                held.pop(key, None)
+            else:
+                held[key] = value
+        return held

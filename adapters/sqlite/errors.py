@@ -75,6 +75,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_CORRUPT
 
 
+def is_broken_rule(error: sqlite3.Error) -> bool:
+    """Tell whether a rule of the schema refused a statement; its rules read events as JSON, so that can be one, too."""
+    return isinstance(error, sqlite3.IntegrityError) or "malformed JSON" in str(error)
+
+
 def _no_room_left(path: Path) -> bool:
     """Whether a failed write failed for want of room: SQLite does not say, except for a full disk."""
     file_bytes_max, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

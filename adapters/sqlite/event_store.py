@@ -1,4 +1,4 @@
-"""Keeps sealed commits in SQLite: one transaction per call, a savepoint per commit, rows beside the events. SPEC
+"""Keeps sealed commits in SQLite: one transaction per call, rows beside the events. SPEC
 section 7.
 """
 
@@ -12,7 +12,6 @@ from eventsourcing.persistence import StoredEvent
 
 from ...domain.errors import StoreUnavailable
 from ...domain.events.session import RunAdmitted
-from ...domain.sealing import SealedEvent
 from ...ports.event_store import (
     Commit,
     CommitAnswer,
@@ -25,7 +24,8 @@ from ...ports.event_store import (
     VersionConflict,
 )
 from ...ports.run_importer import RunImporter
-from .errors import is_damage
+from .batch import keep_all
+from .errors import is_broken_rule, is_damage
 from .projection_tables import JOURNAL, upsert
 from .reader import Readers
 from .transaction import Transaction
@@ -64,13 +64,13 @@ class SqliteEventStore(EventStore, RunImporter):
 
     def _append_together(self, writer: Writer, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
         with Transaction(writer) as transaction:
-            keep = _keep_alone if len(commits) == 1 else _keep_or_roll_back
-            answers: list[CommitAnswer] = []
-            kept: list[SealedEvent] = []
-            for commit in commits:
-                answers.append(keep(transaction, commit))
-                if answers[-1] is _STORED:
-                    kept += commit.events
+            answers = _kept(transaction, commits)
+            kept = [
+                sealed
+                for commit, answer in zip(commits, answers, strict=True)
+                if answer is _STORED
+                for sealed in commit.events
+            ]
             if kept:
                 transaction.advance(kept)
             else:
@@ -106,6 +106,18 @@ class SqliteEventStore(EventStore, RunImporter):
 
 class _DamagedCommit(Exception):
     """A commit touches pages that are not what they should be; the cause says which."""
+
+
+def _kept(transaction: Transaction, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+    """Insert what fits of the commits."""
+    if len(commits) == 1:
+        return [_keep_alone(transaction, commits[0])]
+    try:
+        if keep_all(transaction, commits):
+            return [_STORED] * len(commits)
+    except sqlite3.DatabaseError as error:
+        raise _DamagedCommit if is_damage(error) else error from error
+    return [_keep_or_roll_back(transaction, commit) for commit in commits]
 
 
 def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
@@ -146,10 +158,8 @@ def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
         for row in commit.rows:
             if row.table != JOURNAL:
                 cursor.execute(*upsert(row))
-    except sqlite3.IntegrityError as error:
-        return ConstraintBroken(str(error))
-    except sqlite3.OperationalError as error:
-        if "malformed JSON" not in str(error):
+    except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
+        if not is_broken_rule(error):
             raise
         return ConstraintBroken(str(error))
     transaction.links.add(commit)

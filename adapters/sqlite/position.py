@@ -22,6 +22,7 @@ ROWS_KEPT = 1_000
 """How far back every transaction's row stays; of the older ones, those whose counter `TRIMMED_EVERY` divides."""
 TRIMMED_EVERY = 64
 
+_DOMAIN_PREFIX = canonical.domain_prefix(COMMIT_DOMAIN)
 _NEWEST = "SELECT COALESCE(MAX(rowid), 0) FROM stored_events"
 _BASE = "SELECT counter, digest FROM commits WHERE counter <= ? ORDER BY counter DESC LIMIT 1"
 _SINCE = "SELECT state FROM stored_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid"
@@ -38,7 +39,8 @@ class Position(NamedTuple):
 
     def after(self, event_digest: str) -> Position:
         """The point after one more event."""
-        return Position(self.counter + 1, canonical.digest(COMMIT_DOMAIN, f"{self.digest}{event_digest}".encode()))
+        digests = f"{self.digest}{event_digest}".encode()
+        return Position(self.counter + 1, canonical.sha256_hex(_DOMAIN_PREFIX + digests))
 
 
 FIRST = Position(0, FIRST_DIGEST)

@@ -39,6 +39,7 @@ class Transaction:
 
     Attributes:
         cursor: executes statements that change something.
+        execute: as the cursor's; the quickest way where nobody is told of statements.
         raw: looks things up.
         position: how far the store has come, this transaction included once it is advanced.
     """
@@ -48,13 +49,18 @@ class Transaction:
         self._over = False
         self._kept_events = False
         self.cursor: StatementCursor
+        self.execute: Callable[..., object]
         self.raw: sqlite3.Cursor
         self.position: Position
 
     def __enter__(self) -> Transaction:
-        self.raw, self.position = self._writer.begin()
-        self.cursor = StatementCursor(self.raw, self._writer.on_point)
+        self._begun(self._writer.begin())
         return self
+
+    def _begun(self, begun: tuple[sqlite3.Cursor, Position]) -> None:
+        self.raw, self.position = begun
+        self.cursor = StatementCursor(self.raw, self._writer.on_point)
+        self.execute = self.raw.execute if self._writer.on_point is None else self.cursor.execute
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -83,6 +89,10 @@ class Transaction:
         """Undo everything; what follows in the block may only look."""
         self._over = True
         self._writer.rollback()
+
+    def begin_anew(self) -> None:
+        """Undo everything, and begin once more; other processes may have written in between."""
+        self._begun(self._writer.begin_anew())
 
     def advance(self, kept: Iterable[SealedEvent]) -> None:
         """Move the position on by the events that this transaction keeps, in the order of their rows."""

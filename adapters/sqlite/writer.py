@@ -89,6 +89,11 @@ class Writer:
             self._lock.release()
             raise
 
+    def begin_anew(self) -> tuple[sqlite3.Cursor, Position]:
+        """Undo what the present transaction did and begin another one; raises as `begin` does, and `end` follows."""
+        self._undo()
+        return self._begun(self._anchor.read())
+
     def _begun(self, anchor: AnchorReading) -> tuple[sqlite3.Cursor, Position]:
         cursor = self._cursor
         try:

@@ -14,7 +14,7 @@ class SystemClock(Clock):
 
     def now(self) -> Timestamp:
         """Wall time in UTC."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def monotonic_seconds(self) -> float:
         """Seconds since an unknown moment."""

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from uuid import UUID
 
 from ...ports.ids import Ids, IdT
 
@@ -32,7 +31,8 @@ class Uuid7Ids(Ids):
         tick = self._next_tick()
         random = int.from_bytes(os.urandom(8), "big") >> 2
         number = (tick >> 12) << 80 | _VERSION << 76 | (tick & 0xFFF) << 64 | _VARIANT << 62 | random
-        return kind(str(UUID(int=number)))
+        text = f"{number:032x}"
+        return kind(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
     def _next_tick(self) -> int:
         milliseconds, rest = divmod(self._nanoseconds(), _NANOSECONDS_PER_MILLISECOND)

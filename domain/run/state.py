@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..events.event import RunEvent
-from ..events.model import ModelStepCompleted
+from ..events.model import ModelStepCompleted, ModelText, ModelThinking
 from ..events.outside import (
     BackgroundSettled,
     BackgroundStarted,
@@ -19,7 +19,7 @@ from ..events.outside import (
     PermissionRequested,
 )
 from ..events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunOpened
-from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted
+from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted, ToolResponded
 from ..identifiers import GrantId, HandleId, RequestId
 from ..persistent_map import Map, PersistentMap, TransientMap
 from ..recovery.event_facts import event_facts
@@ -42,7 +42,7 @@ class Permission:
         return self.decided is None and not self.closed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """What the facts of a run amount to. Folding one more in costs the same whatever the run's length.
 
@@ -90,118 +90,111 @@ def evolve(run: Run, event: RunEvent) -> Run:
     """Fold one fact in; never refuses. SPEC section 3."""
     draft = RunDraft(run)
     draft.take(event)
-    return draft.run()
+    return draft.last()
 
 
 class RunDraft:
     """A run that takes facts in, in place: for many facts without a state after each, which costs a third.
 
+    Its attributes are those of a run.
+
     Args:
         run: to go on from; by default from no facts at all.
     """
 
-    __slots__ = (
-        "_asked",
-        "_calls",
-        "_cancel_requested",
-        "_claimed",
-        "_deliveries",
-        "_ended",
-        "_grants_used",
-        "_jobs",
-        "_open_requests",
-        "_opening",
-        "_permissions",
-        "_sequence",
-        "_steps",
-        "_tools",
-    )
+    sequence: int
+    opening: RunOpened | ContinuationStarted | None
+    cancel_requested: CancelRequested | None
+    ended: RunEnded | None
+    claimed: RunClaimed | None
+    steps: int
+    permissions: Map[str, Permission]
+    asked: Map[str, tuple[RequestId, ...]]
+    open_requests: tuple[RequestId, ...]
+    jobs: Mapping[HandleId, BackgroundStarted]
+    calls: Map[str, ToolCalled]
+    deliveries: Map[str, tuple[Delivery, ...]]
+    grants_used: frozenset[GrantId]
+    tools: Scanner
 
     def __init__(self, run: Run | None = None) -> None:
-        before = run or _NOTHING
-        self._sequence = before.sequence
-        self._opening = before.opening
-        self._cancel_requested = before.cancel_requested
-        self._ended = before.ended
-        self._claimed = before.claimed
-        self._steps = before.steps
-        self._open_requests = before.open_requests
-        self._jobs = before.jobs
-        self._grants_used = before.grants_used
-        permissions: TransientMap[str, Permission] = TransientMap()
-        asked: TransientMap[str, tuple[RequestId, ...]] = TransientMap()
-        calls: TransientMap[str, ToolCalled] = TransientMap()
-        deliveries: TransientMap[str, tuple[Delivery, ...]] = TransientMap()
-        self._permissions: Map[str, Permission] = permissions if run is None else run.permissions
-        self._asked: Map[str, tuple[RequestId, ...]] = asked if run is None else run.asked
-        self._calls: Map[str, ToolCalled] = calls if run is None else run.calls
-        self._deliveries: Map[str, tuple[Delivery, ...]] = deliveries if run is None else run.deliveries
-        self._tools = Scanner.transient() if run is None else run.tools.fork()
+        if run is not None:
+            vars(self).update(vars(run))
+            self.tools = run.tools.fork()
+            return
+        vars(self).update(vars(_NOTHING))
+        self.permissions = TransientMap[str, Permission]()
+        self.asked = TransientMap[str, tuple[RequestId, ...]]()
+        self.calls = TransientMap[str, ToolCalled]()
+        self.deliveries = TransientMap[str, tuple[Delivery, ...]]()
+        self.tools = Scanner.transient()
 
     def run(self) -> Run:
         """What the facts up to now amount to; nothing that is taken in later reaches it."""
-        return Run(
-            sequence=self._sequence,
-            opening=self._opening,
-            cancel_requested=self._cancel_requested,
-            ended=self._ended,
-            claimed=self._claimed,
-            steps=self._steps,
-            permissions=self._permissions.fork(),
-            asked=self._asked.fork(),
-            open_requests=self._open_requests,
-            jobs=self._jobs,
-            calls=self._calls.fork(),
-            deliveries=self._deliveries.fork(),
-            grants_used=self._grants_used,
-            tools=self._tools.fork(),
+        made = self.last()
+        vars(made).update(
+            permissions=self.permissions.fork(),
+            asked=self.asked.fork(),
+            calls=self.calls.fork(),
+            deliveries=self.deliveries.fork(),
+            tools=self.tools.fork(),
         )
+        return made
+
+    def last(self) -> Run:
+        """What all facts amount to; nothing is taken in after it."""
+        made = object.__new__(Run)
+        vars(made).update(vars(self))  # a tenth of what making one field by field takes, and a part of every T1 and T2
+        return made
 
     def take(self, event: RunEvent) -> None:
         """Fold one more fact in; never refuses."""
-        self._sequence += 1
-        self._tools.feed(event_facts(event), self._sequence)
+        self.sequence += 1
+        self.tools.feed(event_facts(event), self.sequence)
+        if type(event) in _OF_THE_SCANNER_ALONE:  # most are
+            return
         match event:
             case ToolCalled():
-                self._calls = self._calls.set(event.call_id, event)
+                self.calls = self.calls.set(event.call_id, event)
             case ToolDispatched() | ToolRedeliveryStarted():
-                earlier = self._deliveries.get(event.operation_id) or ()
-                self._deliveries = self._deliveries.set(event.operation_id, (*earlier, event))
+                earlier = self.deliveries.get(event.operation_id) or ()
+                self.deliveries = self.deliveries.set(event.operation_id, (*earlier, event))
                 if isinstance(event, ToolDispatched) and event.grant_id is not None:
-                    self._grants_used |= {event.grant_id}
+                    self.grants_used |= {event.grant_id}
             case ModelStepCompleted():
-                self._steps += 1
+                self.steps += 1
             case PermissionRequested() | PermissionDecided() | PermissionClosed():
                 self._take_permission(event)
             case BackgroundStarted():
-                self._jobs = {**self._jobs, event.handle_id: event}
+                self.jobs = {**self.jobs, event.handle_id: event}
             case BackgroundSettled():
-                self._jobs = {key: job for key, job in self._jobs.items() if key != event.handle_id}
+                self.jobs = {key: job for key, job in self.jobs.items() if key != event.handle_id}
             case RunOpened() | ContinuationStarted():
-                self._opening = event
+                self.opening = event
             case CancelRequested():
-                self._cancel_requested = self._cancel_requested or event
+                self.cancel_requested = self.cancel_requested or event
             case RunEnded():
-                self._ended = event
+                self.ended = event
             case RunClaimed():
-                self._claimed = event
+                self.claimed = event
             case _:
                 pass
 
     def _take_permission(self, event: PermissionRequested | PermissionDecided | PermissionClosed) -> None:
         request = event.request_id
         if isinstance(event, PermissionRequested):
-            self._permissions = self._permissions.set(request, Permission(event))
-            self._asked = self._asked.set(event.call_id, (*(self._asked.get(event.call_id) or ()), request))
-            self._open_requests = (*self._open_requests, request)
+            self.permissions = self.permissions.set(request, Permission(event))
+            self.asked = self.asked.set(event.call_id, (*(self.asked.get(event.call_id) or ()), request))
+            self.open_requests = (*self.open_requests, request)
             return
-        before = self._permissions.get(request)
+        before = self.permissions.get(request)
         if before is None:
             return
         closed = replace(before, closed=True)
         after = replace(before, decided=event) if isinstance(event, PermissionDecided) else closed
-        self._permissions = self._permissions.set(request, after)
-        self._open_requests = tuple(one for one in self._open_requests if one != request)
+        self.permissions = self.permissions.set(request, after)
+        self.open_requests = tuple(one for one in self.open_requests if one != request)
 
 
 _NOTHING = Run()
+_OF_THE_SCANNER_ALONE = frozenset({ToolResponded, ModelText, ModelThinking})

@@ -170,7 +170,7 @@ async def in_tasks(queue: TaskQueue, writer: Writer, *names: str) -> list[asynci
     tasks = [asyncio.create_task(queue.answer(command(names[0])))]
     await until(lambda: writer.entered.acquire(blocking=False))
     tasks += [asyncio.create_task(queue.answer(command(name))) for name in names[1:]]
-    await until(lambda: len(queue._waiting) == len(names) - 1)
+    await until(lambda: len(queue) == len(names) - 1)
     return tasks
 
 

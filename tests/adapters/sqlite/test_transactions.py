@@ -15,7 +15,7 @@ from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.errors import StoreDamaged, StoreUnavailable
 from safepoint.domain.identifiers import SessionId
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
-from safepoint.ports.event_store import Damaged, Stored, VersionConflict
+from safepoint.ports.event_store import Damaged, Fenced, Stored, VersionConflict
 from safepoint.ports.store_keeping import Trust
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -54,6 +54,53 @@ def test_an_instant_stands_before_each_statement(told: tuple[SqliteStore, Record
         "store.after_commit",
         "store.after_anchor",
     ]
+    store.close()
+
+
+def test_a_group_of_commits_that_all_fit_needs_no_savepoints(
+    told: tuple[SqliteStore, RecordedSession], points: list[str]
+) -> None:
+    store, one = told
+    assert store.events.append([one.commit(one.text("a")), one.commit(one.text("b"))]) == [Stored(), Stored()]
+    assert points[:-3] == ["store.begin", *(f"store.statement:{number}" for number in (1, 2, 3))]
+    store.close()
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_group_with_a_commit_that_does_not_fit_begins_anew_with_savepoints(
+    told: tuple[SqliteStore, RecordedSession], points: list[str], at: int
+) -> None:
+    store, one = told
+    other = RecordedSession("other")
+    other.own(store.owners)
+    other.keep(store.events, *other.opened())
+    third = RecordedSession("third")
+    third.own(store.owners)
+    third.keep(store.events, *third.opened())
+    points.clear()
+    fitting = [other.commit(other.called("x"), other.dispatched("x")), third.commit(third.text("c"))]
+    refused = one.fork()
+    refused.commit(refused.text("lost"))  # so that the next one is sealed after an event that was never kept
+    commits = [*fitting[:at], refused.commit(refused.text("late")), *fitting[at:]]
+    answers = store.events.append(commits)
+    assert answers == [*[Stored()] * at, VersionConflict(f"run:{one.run_id()}"), *[Stored()] * (2 - at)]
+    assert points.count("store.begin") == 2
+    assert points.count("store.after_commit") == 1
+    assert store.condition().events == 15
+    assert len(store.views.operations(other.run_id())) == 1
+    assert list(store.projections.differences()) == []
+    assert not store.faults()
+    store.close()
+
+
+def test_a_group_that_is_fenced_in_part_keeps_the_rest(told: tuple[SqliteStore, RecordedSession]) -> None:
+    store, one = told
+    stranger = RecordedSession("stranger")
+    answers = store.events.append(
+        [one.commit(one.text("a")), stranger.commit(*stranger.opened()), one.commit(one.text("b"))]
+    )
+    assert [type(answer) for answer in answers] == [Stored, Fenced, Stored]
+    assert store.condition().events == 6
     store.close()
 
 

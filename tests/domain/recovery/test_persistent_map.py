@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -57,3 +58,58 @@ def test_the_fork_of_a_dictionary_is_a_copy_of_its_own() -> None:
 def test_discarding_what_is_not_there_keeps_the_map() -> None:
     one = PersistentMap[str, int]().set("a", 1)
     assert one.discard("z") is one
+
+
+@given(first=CHANGES, second=CHANGES, third=CHANGES)
+def test_two_versions_that_go_on_from_the_same_one_do_not_disturb_each_other(
+    first: list[tuple[Any, int | None]], second: list[tuple[Any, int | None]], third: list[tuple[Any, int | None]]
+) -> None:
+    """As after a commit that was rolled back."""
+    shared, model = changed(PersistentMap(), {}, first)
+    rolled_back, wrong = changed(shared, model, second)
+    went_on, right = changed(shared, model, third)
+    for tried, expected in ((shared, model), (rolled_back, wrong), (went_on, right)):
+        assert {key: tried.get(key) for key in tried} == expected
+        assert len(tried) == len(expected)
+
+
+def changed(
+    tried: PersistentMap[Any, int], model: dict[Any, int], changes: list[tuple[Any, int | None]]
+) -> tuple[PersistentMap[Any, int], dict[Any, int]]:
+    """A version after some changes, with the dictionary that it must equal."""
+    model = dict(model)
+    for key, value in changes:
+        tried = tried.discard(key) if value is None else tried.set(key, value)
+        model.pop(key, None)
+        if value is not None:
+            model[key] = value
+    return tried, model
+
+
+def test_going_over_a_map_costs_what_is_in_it_and_not_what_was_ever_in_it() -> None:
+    tried: PersistentMap[int, int] = PersistentMap()
+    for key in range(10_000):
+        tried = tried.set(key, key).discard(key - 1)
+    assert list(tried) == [9_999]
+    assert len(tried._entries) < 100
+
+
+def test_a_value_that_is_none_is_kept_wherever_a_map_is_copied() -> None:
+    one: PersistentMap[str, None] = PersistentMap[str, None]().set("a", None)
+    one.set("b", None)
+    again = one.set("c", None)
+    assert set(again) == {"a", "c"}
+
+
+def test_readers_of_an_older_version_are_not_disturbed_while_the_newest_grows() -> None:
+    old: PersistentMap[int, int] = PersistentMap.of({key: key for key in range(100)})
+    seen: list[set[int]] = []
+    reader = threading.Thread(target=lambda: seen.extend({*old} for _ in range(200)))
+    reader.start()
+    newest = old
+    for key in range(5_000):
+        newest = newest.set(key, -key)
+    reader.join()
+    assert {frozenset(keys) for keys in seen} == {frozenset(range(100))}
+    assert [old.get(key) for key in range(100)] == list(range(100))
+    assert len(newest) == 5_000
