@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from ..domain.errors import StoreDamaged, StoreError
+from ..domain.errors import StoreDamaged, StoreError, StoreUnavailable
 from ..domain.events.event import RunEvent
 from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, ShownUnsettled
 from ..domain.identifiers import RunId, run_stream
@@ -19,7 +19,7 @@ from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.resolver import resolve
 from ..domain.recovery.scanner import Scanner
 from ..domain.replay.blocks import SegmentBlocks
-from ..domain.replay.context import ContextHistory, Turn, TurnSegment, older_turn, project_context
+from ..domain.replay.context import ContextHistory, TurnSegment, joined, older_turn, project_context
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..ports.event_store import EventReader
 from .states import events_after
@@ -147,10 +147,13 @@ def read_lineage(reader: SegmentSource, head: SegmentFacts) -> tuple[SegmentFact
 
     Raises:
         LineageBroken: one is missing, damaged or differs, or the chain does not end.
+        StoreUnavailable: one could not be read.
     """
     chain = read_ancestors(reader, head)
     for older, newer in zip((None, *chain), chain, strict=False):
         if isinstance(newer, Unreadable):
+            if newer.code is ParkReason.STORE_UNAVAILABLE:
+                raise StoreUnavailable(newer.detail)  # could not look is not the same as damaged (F1)
             raise LineageBroken(newer.run_id, newer.detail or newer.code.value)
         opening = newer.opening
         if older is None:
@@ -173,26 +176,35 @@ def root_of(lineage: Sequence[SegmentFacts]) -> RunOpened:
     return opening
 
 
-def read_context(reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId] = frozenset()) -> ContextHistory:
+def read_context(
+    reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId] = frozenset(), cuts: Sequence[RunId] = ()
+) -> ContextHistory:
     """The history of the turns that end with a run's lineage, that lineage included.
 
     Args:
         head: the prefix at which the newest turn is taken.
         left_out: runs whose turns are left out at a person's request.
+        cuts: runs whose turns are the oldest that are kept.
 
     Raises:
         LineageBroken, DamagedEvent: an earlier run is not what was recorded.
+        StoreUnavailable: it could not be read.
     """
-    turns = list(_turns(reader, head, left_out))
+    turns = [lineage for lineage, is_left_out in turns_from(reader, head, left_out, cuts) if not is_left_out]
+    return joined(reversed(histories_of(turns)))
+
+
+def histories_of(turns: Sequence[Sequence[SegmentFacts]]) -> list[ContextHistory]:
+    """The history of each turn alone, as it is shown in a context; newest first, like the turns."""
     recorded: list[ShownUnsettled] = []
     for turn in turns:
         opening = turn[0].opening
         if isinstance(opening, RunOpened) and opening.context is not None:
             recorded.extend(opening.context.unsettled)
-    shown: list[Turn] = [
-        [TurnSegment(run.ref.run_id, run.blocks, run.resolution) for run in turn] for turn in reversed(turns)
+    return [
+        project_context([[TurnSegment(run.ref.run_id, run.blocks, run.resolution) for run in turn]], recorded)
+        for turn in turns
     ]
-    return project_context(shown, recorded)
 
 
 def read_earlier(reader: SegmentSource, lineage: Sequence[SegmentFacts]) -> ContextHistory:
@@ -207,7 +219,7 @@ def read_earlier(reader: SegmentSource, lineage: Sequence[SegmentFacts]) -> Cont
     previous = older_turn(root, runs, cuts)
     if previous is None or root.context is None:
         return project_context(())
-    return read_context(reader, _named(reader, previous), frozenset(root.context.left_out))
+    return read_context(reader, _named(reader, previous), frozenset(root.context.left_out), cuts)
 
 
 def _named(reader: SegmentSource, ref: PrefixRef) -> SegmentFacts:
@@ -217,19 +229,23 @@ def _named(reader: SegmentSource, ref: PrefixRef) -> SegmentFacts:
     return segment
 
 
-def _turns(reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId]) -> Iterator[tuple[SegmentFacts, ...]]:
-    """Turns from the newest to the oldest that the recorded contexts reach."""
+def turns_from(
+    reader: SegmentSource, head: SegmentFacts, left_out: frozenset[RunId] = frozenset(), cuts: Sequence[RunId] = ()
+) -> Iterator[tuple[tuple[SegmentFacts, ...], bool]]:
+    """Turns from the newest to the oldest that the recorded contexts reach, and whether each is left out.
+
+    Arguments and errors as for `read_context`.
+    """
     newest: SegmentFacts | None = head
-    cuts: list[RunId] = []
+    borders = list(cuts)
     while newest is not None:
         lineage = read_lineage(reader, newest)
         root = root_of(lineage)
         runs = [segment.ref.run_id for segment in lineage]
-        if left_out.isdisjoint(runs):
-            yield lineage
+        yield lineage, not left_out.isdisjoint(runs)
         if root.context is not None:
             left_out |= frozenset(root.context.left_out)
             if root.context.cut_before is not None:
-                cuts.append(root.context.cut_before)
-        previous = older_turn(root, runs, cuts)
+                borders.append(root.context.cut_before)
+        previous = older_turn(root, runs, borders)
         newest = None if previous is None else _named(reader, previous)

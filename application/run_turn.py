@@ -17,6 +17,7 @@ from .repair_session import Repair, Repaired, RepairKind
 from .run_agent import Screen
 from .start_turn import StartTurn
 from .supervised_calls import in_thread
+from .turn_context import ALL, ContextChoice
 
 
 class SessionQuarantined(SafepointError):
@@ -58,7 +59,7 @@ class RunTurn:
         screen: Screen,
         started: Callable[[LiveRun], None] = lambda run: None,
         *,
-        leave_out: frozenset[RunId] = frozenset(),
+        context: ContextChoice = ALL,
     ) -> TurnResult:
         """Run a turn.
 
@@ -66,19 +67,20 @@ class RunTurn:
             session_id: an existing session, or the id of a new one.
             text: the user's message, not empty.
             started: told how to stop the run.
-            leave_out: damaged runs whose turns the person wants left out of the history.
+            context: what a person or the host says of the history; by default all of it is given.
 
         Raises:
             SessionBusy: another process owns the session.
             SessionQuarantined: its head run is damaged.
-            HistoryUnusable, StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
+            HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
+            StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
         owned = await in_thread(partial(self._ownership.own, session_id))
         try:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
-            begun = await self._start(owned, agent, text, leave_out=leave_out)
+            begun = await self._start(owned, agent, text, context)
         except StoreError:
             self._ownership.keep(owned)  # whether the run was opened is not known
             raise

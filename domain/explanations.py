@@ -181,7 +181,8 @@ _TABLE: Final[dict[str, Explanation]] = {
         "Use the version that wrote the run, or start a new turn with `safepoint run --session SESSION`.",
     ),
     ParkReason.HISTORY_TOO_LARGE: Explanation(
-        "The history is larger than the model's window.", "Choose a model with a larger window, or open a new session."
+        "The history is larger than the model's window.",
+        "Start a turn with the newest turns that fit: `safepoint run MESSAGE --session SESSION --context-turns fit`.",
     ),
     ParkReason.RUNTIME_LINEAGE_CYCLE: Explanation("The run descends from itself.", _REPORT),
     ParkReason.RUNTIME_LINEAGE_DEPTH_EXCEEDED: Explanation(

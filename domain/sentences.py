@@ -161,8 +161,7 @@ _VERSION_1: Mapping[str, str] = {
         " done in it is not known here."
     ),
     SentenceId.CONTEXT_CUT: (
-        "Note from the host: the beginning of this conversation is left out because it no longer fits. Turns that are"
-        " missing: {turns}."
+        "Note from the host: the beginning of this conversation is left out. Turns that are missing: {turns}."
     ),
     SentenceId.BACKGROUND_SETTLED: "Note from the host: background work that was started earlier has ended: {status}.",
     SentenceId.HOST_NOTE: "Note from the host: {text}",

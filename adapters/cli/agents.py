@@ -42,6 +42,7 @@ class AgentOptions:
     model: str | None = None
     workspace: Path | None = None
     policy: PolicyOptions = field(default_factory=PolicyOptions)
+    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def agent_for_resume(
     except (UsageError, ProviderUnusable):
         if not for_looking or recorded is None or options.script is not None or recorded.provider != name:
             raise
-        provider = RecordedProvider(recorded)
+        provider = RecordedProvider(recorded, options.window)
     parts = _parts(options, provider, recorded)
     folder = absolute(options.workspace or Path(cwd or ""))
     seen = workspaces.observe(str(folder))
@@ -132,8 +133,8 @@ def agent_for_resume(
 class RecordedProvider(ModelProvider):
     """Says who answered a run, for planning without a script or key; it answers nothing itself."""
 
-    def __init__(self, recorded: ExecutionProfile) -> None:
-        self._profile = ProviderProfile(recorded.provider, recorded.model, recorded.account)
+    def __init__(self, recorded: ExecutionProfile, window: int | None = None) -> None:
+        self._profile = ProviderProfile(recorded.provider, recorded.model, recorded.account, window)
 
     def profile(self) -> ProviderProfile:
         """As the run recorded it."""
@@ -165,6 +166,8 @@ def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | Non
     if name == SCRIPTED:
         if options.model is not None:
             raise UsageError("--model goes with the provider openai.", "A script names its model itself.")
+        if options.window is not None:
+            raise UsageError("--window goes with the provider openai.", "A script names its window itself.")
         if options.script is None:
             raise UsageError("The scripted provider needs a script.", "Give it with --script FILE.")
         from ..models.scripted import ScriptedModel
@@ -175,7 +178,7 @@ def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | Non
     from ..models.openai_chat import OpenAIChat
 
     model = options.model or (recorded.model if recorded is not None and recorded.provider == OPENAI else "")
-    return OpenAIChat.from_environment(model)
+    return OpenAIChat.from_environment(model, window_tokens=options.window)
 
 
 def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionProfile | None) -> AgentParts:

@@ -9,8 +9,10 @@ from typing import TypeVar
 from ...application.agent import Agent
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
+from ...domain.events.model import HostMessage
 from ..composition import Runtime
 from .command_lines import CommandLines
+from .escaping import one_line
 from .interrupts import Interrupts
 from .persons import person
 from .policies import Hearing
@@ -75,4 +77,7 @@ class Driving:
         identity = live.recorder.identity
         self.live_screen.line(f"Session {identity.session_id}, run {identity.run_id}")
         self.live_screen.line(f"Permissions: {self._permissions}")
+        for event in live.recorder.events:
+            if isinstance(event, HostMessage):
+                self.live_screen.line(f"The model is told: {one_line(event.text, 500)}")
         then(live)

@@ -10,8 +10,8 @@ from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
-from ...application.start_turn import HistoryUnusable
 from ...application.take_over import TakeoverRefused
+from ...application.turn_context import HistoryTooLarge, HistoryUnusable
 from ...domain.errors import (
     StoreBehindAnchor,
     StoreDamaged,
@@ -71,7 +71,10 @@ def failure_of(error: BaseException) -> Failure:
             code = error.repaired.code or ParkReason.SOURCE_RUN_UNREADABLE
             return _explained(ExitCode.CORRUPTION, code, str(error), error.repaired.session_id)
         case HistoryUnusable():
-            return Failure(ExitCode.CORRUPTION, "history_unusable", str(error), _LEAVE_OUT)
+            return Failure(ExitCode.CORRUPTION, "history_unusable", str(error), _LEAVE_OUT, error.session_id)
+        case HistoryTooLarge():
+            message = f"The turn was not begun: {error}."
+            return Failure(ExitCode.PARKED, ParkReason.HISTORY_TOO_LARGE, message, _CUT, error.session_id)
         case OwnershipUnavailable():
             return Failure(ExitCode.BUSY, "ownership_unavailable", str(error), "Use a store on a local file system.")
         case StoreInUse():
@@ -110,7 +113,13 @@ _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
 )
 _ADOPT_FORWARD: Final = "`safepoint adopt --note WHY` says that it is the one to go on with, and brings it forward."
-_LEAVE_OUT: Final = "Start the turn in another session; the damaged runs stay as they are."
+_LEAVE_OUT: Final = (
+    "Start the turn without them: `safepoint run MESSAGE --session SESSION --leave-out-damaged`; the model is told."
+)
+_CUT: Final = (
+    "Start the turn with the newest turns that fit: `safepoint run MESSAGE --session SESSION --context-turns fit`; "
+    "the model is told what is missing."
+)
 
 
 def _of_store(error: StoreError) -> Failure:

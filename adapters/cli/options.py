@@ -42,6 +42,16 @@ ScriptOption: TypeAlias = Annotated[
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option("--model", show_default=False, help="The model's name at the provider openai.")
 ]
+WindowOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--window",
+        metavar="TOKENS",
+        min=1,
+        show_default=False,
+        help="How much history the model takes; without it nothing is too large for openai.",
+    ),
+]
 AllowOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--allow", metavar="TOOL", show_default=False, help="Permit this tool; may be repeated."),
@@ -64,6 +74,19 @@ AcceptDriftOption: TypeAlias = Annotated[
         show_default=False,
         help="Continue although these changed: tools, provider, model, account, system_prompt, permission_policy.",
     ),
+]
+ContextTurnsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--context-turns",
+        metavar="N|fit",
+        show_default=False,
+        help="Show the model the newest N earlier turns, or as many as fit its window; it is told what is missing.",
+    ),
+]
+LeaveOutDamagedOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--leave-out-damaged", help="Leave out earlier turns whose record is damaged; the model is told."),
 ]
 DropPermissionsOption: TypeAlias = Annotated[
     bool, typer.Option("--drop-permissions", help="Drop open questions unanswered; their calls are not executed.")

@@ -11,6 +11,7 @@ import anyio
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
+from ...application.turn_context import ContextChoice
 from ...domain.identifiers import SessionId
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
@@ -25,9 +26,18 @@ from .session_names import session_id_of
 from .usage import UsageError
 
 PROMPT_CHARS_MAX = 200_000
+DIGITS_MAX = 9
+FIT = "fit"
 
 
-def run_turn(out: Output, prompt: str | None, session: str | None, options: AgentOptions, store: Path) -> int:
+def run_turn(
+    out: Output,
+    prompt: str | None,
+    session: str | None,
+    options: AgentOptions,
+    store: Path,
+    context: ContextChoice,
+) -> int:
     """Check everything that was given, then open the store and drive the turn; returns the exit status."""
     named = session_id_of(None, session)
     text = _message(prompt)
@@ -44,7 +54,7 @@ def run_turn(out: Output, prompt: str | None, session: str | None, options: Agen
         commands = CommandLines(store, options.script, options.workspace)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
-            result: TurnResult = await use_case(session_id, text, agent, screen, started)
+            result: TurnResult = await use_case(session_id, text, agent, screen, started, context=context)
             return result
 
         with driving.explaining(session_id, commands):
@@ -79,3 +89,16 @@ def _message(prompt: str | None) -> str:
     except UnicodeEncodeError:
         raise UsageError("The message is not valid UTF-8.", "Check the encoding of your terminal.") from None
     return text
+
+
+def context_choice(turns: str | None, *, leave_out_damaged: bool) -> ContextChoice:
+    """What the options say of the history.
+
+    Raises:
+        UsageError: the number of turns is none.
+    """
+    if turns == FIT:
+        return ContextChoice(fit=True, leave_out_damaged=leave_out_damaged)
+    if turns is not None and not (turns.isascii() and turns.isdigit() and len(turns) <= DIGITS_MAX):
+        raise UsageError(f"--context-turns takes a number of turns, or {FIT!r}; not {turns!r}.")
+    return ContextChoice(None if turns is None else int(turns), leave_out_damaged=leave_out_damaged)

@@ -96,6 +96,9 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield WayOn(commands.asking("resume", session), "try again")
     if ParkReason.EFFECT_MAY_BE_RUNNING in codes or ParkReason.BACKGROUND_OPERATION_PENDING in codes:
         yield WayOn(commands.asking("resume", session), "try again when it has ended")
+    if ParkReason.HISTORY_TOO_LARGE in codes:
+        turn = commands.asking("run", MESSAGE, "--session", session, "--context-turns", "fit")
+        yield WayOn(turn, "start a new turn with the newest turns that fit; the model is told what is missing")
     if not codes <= {ParkReason.RESUME_FEATURE_DISABLED}:
         uncertain = bool(codes & _UNCERTAIN)
         told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..events.event import Json
-from ..events.run import Context, PrefixRef, RunOpened, ShownUnsettled
+from ..events.run import PrefixRef, RunOpened, ShownUnsettled
 from ..identifiers import EventId, OperationId, RunId
 from ..reasons import VerdictReason
 from ..recovery.verdict import Resolution, Verdict, VerdictStatus
@@ -74,6 +74,16 @@ def project_context(turns: Iterable[Turn], recorded: Iterable[ShownUnsettled] = 
     return ContextHistory(tuple(segments), tuple(unsettled), tuple(blocked))
 
 
+def joined(turns: Iterable[ContextHistory]) -> ContextHistory:
+    """The history of several turns, oldest first; projecting each alone gives the same as projecting all at once."""
+    made = list(turns)
+    return ContextHistory(
+        tuple(segment for one in made for segment in one.segments),
+        tuple(shown for one in made for shown in one.unsettled),
+        tuple(blocked for one in made for blocked in one.blocked),
+    )
+
+
 def unsettled_of(
     run_id: RunId, resolution: Resolution, recorded: dict[tuple[RunId, OperationId], str] | None = None
 ) -> dict[str, ShownUnsettled]:
@@ -111,17 +121,17 @@ class Told(NamedTuple):
     text: str
 
 
-def told_of(context: Context, cut_turns: int) -> tuple[Told, ...]:
+def told_of(left_out: Collection[RunId], cut_turns: int) -> tuple[Told, ...]:
     """What the model must be told about turns that its context does not hold; they are never missing silently.
 
     Args:
-        context: what the new run records.
+        left_out: damaged runs that are newly left out.
         cut_turns: how many turns its own cut leaves out; 0 without one.
     """
     said: list[tuple[SentenceId, dict[str, Json]]] = []
-    if context.cut_before is not None:
+    if cut_turns:
         said.append((SentenceId.CONTEXT_CUT, {"turns": cut_turns}))
-    said += ((SentenceId.TURN_LEFT_OUT, {}) for _ in context.left_out)
+    said += ((SentenceId.TURN_LEFT_OUT, {}) for _ in left_out)
     return tuple(Told(sentence_id, values, render(sentence_id, values)) for sentence_id, values in said)
 
 

@@ -50,8 +50,11 @@ from safepoint.application.repair_session import RepairSession
 from safepoint.application.resume_run import Continued, Parked, ResumeRun
 from safepoint.application.run_agent import RunAgent, RunLimits, Screen
 from safepoint.application.run_turn import RunTurn, TurnResult
+from safepoint.application.settle_operation import COMMAND as SETTLE
+from safepoint.application.settle_operation import SettleOperation
 from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
+from safepoint.application.turn_context import ALL, ContextChoice
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunEnded
 from safepoint.domain.events.session import RunAdmitted
@@ -199,7 +202,22 @@ class Process:
             self.spines,
             self.world.store.views,
         )
-        self.commands = CommandsFromElsewhere({CANCEL: self.cancel.answer, DECIDE_PERMISSION: self.decide.answer})
+        self.settle = SettleOperation(
+            self.events_store,
+            self.world.store.views,
+            self.ledger,
+            self.ownership,
+            self.repair,
+            self.live_runs,
+            self.over,
+            self.supervisor,
+            self.at_owner,
+            self.spines,
+            self.sink,
+        )
+        self.commands = CommandsFromElsewhere(
+            {CANCEL: self.cancel.answer, DECIDE_PERMISSION: self.decide.answer, SETTLE: self.settle.answer}
+        )
 
     @property
     def handover(self) -> Handover:
@@ -224,10 +242,11 @@ class Process:
         session_id: SessionId = SESSION,
         screen: Screen | None = None,
         started: Callable[[LiveRun], None] = lambda live: None,
+        context: ContextChoice = ALL,
     ) -> TurnResult:
         """Run one user message to its end."""
         agent = self.agent(model, tools, gate)
-        return await self.run_turn(session_id, text, agent, screen or Screen(), started)
+        return await self.run_turn(session_id, text, agent, screen or Screen(), started, context=context)
 
     async def resume(
         self,

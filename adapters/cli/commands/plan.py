@@ -14,6 +14,7 @@ def plan(
     script: o.ScriptOption = None,
     provider: o.ProviderOption = None,
     model: o.ModelOption = None,
+    window: o.WindowOption = None,
     workspace: o.WorkspaceOption = None,
     allow: o.AllowOption = None,
     allow_all: o.AllowAllOption = False,
@@ -36,7 +37,7 @@ def plan(
         from ..session_names import session_id_of
 
         policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
-        chosen = AgentOptions(provider, script, model, workspace, policy)
+        chosen = AgentOptions(provider, script, model, workspace, policy, window)
         request = request_of(accept_drift, expect_high_water, drop_permissions=drop_permissions)
         named = session_id_of(session_argument, session)
         return plan_resume(out, named, chosen, request, places.store_path(store))

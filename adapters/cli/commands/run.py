@@ -20,12 +20,15 @@ def run(
     script: o.ScriptOption = None,
     provider: o.ProviderOption = None,
     model: o.ModelOption = None,
+    window: o.WindowOption = None,
     workspace: o.WorkspaceOption = None,
     allow: o.AllowOption = None,
     allow_all: o.AllowAllOption = False,
     ask: o.AskOption = False,
     ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
+    context_turns: o.ContextTurnsOption = None,
+    leave_out_damaged: o.LeaveOutDamagedOption = False,
     store: o.StoreOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -34,10 +37,11 @@ def run(
     def work(out: Output) -> int:
         from ..agents import AgentOptions
         from ..policies import PolicyOptions
-        from ..run_turn import run_turn
+        from ..run_turn import context_choice, run_turn
 
         policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
-        chosen = AgentOptions(provider, script, model, workspace, policy)
-        return run_turn(out, prompt, session, chosen, places.store_path(store))
+        chosen = AgentOptions(provider, script, model, workspace, policy, window)
+        context = context_choice(context_turns, leave_out_damaged=leave_out_damaged)
+        return run_turn(out, prompt, session, chosen, places.store_path(store), context)
 
     perform(work, as_json=as_json, store=store)

@@ -17,7 +17,7 @@ from safepoint.application.adopt_store import AdoptionNotNeeded
 from safepoint.application.ownership import SessionBusy
 from safepoint.application.repair_session import Repaired, RepairKind
 from safepoint.application.run_turn import SessionQuarantined
-from safepoint.application.start_turn import HistoryUnusable
+from safepoint.application.turn_context import HistoryTooLarge, HistoryUnusable
 from safepoint.domain import errors
 from safepoint.domain.identifiers import RunId, SessionId
 from safepoint.domain.reasons import LedgerIssue, ParkReason, WriteRefusal
@@ -39,7 +39,8 @@ QUARANTINED = Repaired(SESSION, RepairKind.QUARANTINED, code=ParkReason.RUNTIME_
         (ProviderUnusable("a", "b"), ExitCode.USAGE, "provider_unusable"),
         (SessionBusy(SESSION, None, Liveness.ALIVE), ExitCode.BUSY, "session_busy"),
         (SessionQuarantined(QUARANTINED), ExitCode.CORRUPTION, "runtime_ledger_unreadable"),
-        (HistoryUnusable((RunId("r"),)), ExitCode.CORRUPTION, "history_unusable"),
+        (HistoryUnusable(SessionId("s"), (RunId("r"),)), ExitCode.CORRUPTION, "history_unusable"),
+        (HistoryTooLarge(SessionId("s"), 900, 800, 3), ExitCode.PARKED, "history_too_large"),
         (OwnershipUnavailable("a"), ExitCode.BUSY, "ownership_unavailable"),
         (StoreInUse("a"), ExitCode.BUSY, "store_in_use"),
         (CopyTargetTaken(Path("a")), ExitCode.USAGE, "file_exists"),

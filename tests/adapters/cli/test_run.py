@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -175,3 +177,46 @@ def test_arguments_and_results_stay_out_of_list_status_and_plan(program: Program
             assert secret not in ran.out + ran.err, command
     assert secret in program("show", "s1", "--full").out
     assert secret in json.dumps(program("show", "s1", "--full", "--json").document)
+
+
+def test_a_history_that_does_not_fit_is_refused_with_both_numbers_and_cut_on_request(program: Program) -> None:
+    program.script({"text": "x" * 4_000}, window_tokens=500)
+    assert program(*program.run("--session", "s1")).code == 0
+    ran = program(*program.run("--session", "s1"), "--json")
+    assert (ran.code, ran.document["code"]) == (3, "history_too_large")
+    assert "500" in ran.document["message"]
+    assert "--context-turns fit" in ran.document["next_step"]
+    assert len(program("show", "s1", "--json").document["runs"]) == 1, "nothing was begun"
+    cut = program(*program.run("--session", "s1", "--context-turns", "fit"))
+    assert cut.code == 0
+    assert "Turns that are missing: 1." in cut.err
+    assert program(*program.run("--session", "s1", "--context-turns", "0")).code == 0
+
+
+@pytest.mark.parametrize("turns", ["-1", "some", "", "1.5", "9" * 10])
+def test_a_number_of_turns_that_is_none_is_a_usage_error(program: Program, turns: str) -> None:
+    program.script({"text": "Done."})
+    ran = program(*program.run(f"--context-turns={turns}"), "--json")
+    assert (ran.code, ran.document["code"]) == (2, "usage")
+    assert not program.store.exists()
+
+
+def test_a_session_with_a_damaged_turn_goes_on_without_it_on_request(program: Program) -> None:
+    program.script({"text": "Done."})
+    for _ in range(3):
+        assert program(*program.run("--session", "s1")).code == 0
+    damaged = program("show", "s1", "--json").document["runs"][1]["run_id"]
+    with closing(sqlite3.connect(program.store, isolation_level=None)) as raw:
+        rule = raw.execute("SELECT sql FROM sqlite_master WHERE name = 'stored_events_update'").fetchone()[0]
+        raw.execute("DROP TRIGGER stored_events_update")
+        place = (f"run:{damaged}", 2)
+        raw.execute("UPDATE stored_events SET state = x'00' WHERE originator_id = ? AND originator_version = ?", place)
+        raw.execute(rule)
+    ran = program(*program.run("--session", "s1"), "--json")
+    assert (ran.code, ran.document["code"]) == (4, "history_unusable"), ran
+    assert "--session s1 --leave-out-damaged" in ran.document["next_step"]
+    without = program(*program.run("--session", "s1", "--leave-out-damaged"))
+    assert without.code == 0, without
+    assert "its record is damaged" in without.err
+    assert "Turns that are missing: 1." in without.err
+    assert program(*program.run("--session", "s1")).code == 0
