@@ -41,6 +41,8 @@ from ..application.repair_session import RepairSession
 from ..application.resume_run import ResumeRun
 from ..application.run_agent import RunAgent
 from ..application.run_turn import RunTurn
+from ..application.settle_operation import COMMAND as SETTLE
+from ..application.settle_operation import SettleOperation
 from ..application.spines import Spines
 from ..application.start_turn import StartTurn
 from ..application.stopping import BOUND_SECONDS
@@ -186,11 +188,26 @@ class Composition(containers.DeclarativeContainer):
     decide_permission = providers.Factory(
         DecidePermission, ledger, ownership, repair_family, live_runs, at_owner, spines, store.provided.views
     )
+    settle_operation = providers.Factory(
+        SettleOperation,
+        events,
+        store.provided.views,
+        ledger,
+        ownership,
+        repair_session,
+        live_runs,
+        over,
+        supervisor,
+        at_owner,
+        spines,
+        sink,
+    )
     commands_from_elsewhere.add_args(
         providers.Dict(
             {
                 CANCEL: cancel_run.provided.answer,
                 DECIDE_PERMISSION: decide_permission.provided.answer,
+                SETTLE: settle_operation.provided.answer,
             }
         )
     )
