@@ -54,6 +54,7 @@ from safepoint.application.settle_operation import COMMAND as SETTLE
 from safepoint.application.settle_operation import SettleOperation
 from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
+from safepoint.application.turn_context import ALL, ContextChoice
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunEnded
 from safepoint.domain.events.session import RunAdmitted
