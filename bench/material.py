@@ -22,7 +22,7 @@ from safepoint.ports.event_store import Commit, OwnerGuard, Stored
 from .facts import Facts, Home
 
 EVENTS_PER_COMMIT = 500
-_OWN = "INSERT INTO session_owners VALUES (?, ?, 1)"
+_OWN = "INSERT INTO session_owners (session_id, incarnation_id, epoch) VALUES (?, ?, 1)"
 
 
 class Place:

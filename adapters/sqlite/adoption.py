@@ -11,13 +11,14 @@ from .anchor import Anchor
 from .anchor_record import AnchorRecord
 from .condition import control_of
 from .connection import WriterDatastore
+from .control_rows import checksum
 from .errors import translated
 from .place import Place
 from .position import newest, position_at
 from .reader import Readers
 
-_RECORD = "INSERT INTO adoptions VALUES (?, ?, ?, ?, ?)"
-_MOVE = "UPDATE store_control SET generation = ?, device = ?, inode = ?, boot_id = ?"
+_RECORD = "INSERT INTO adoptions VALUES (?, ?, ?, ?, ?, ?)"
+_MOVE = "UPDATE store_control SET generation = ?, device = ?, inode = ?, boot_id = ?, checksum = ?"
 
 
 class Adoption(NamedTuple):
@@ -49,8 +50,10 @@ def adopt(place: Place, readers: Readers, busy_timeout_seconds: float, adoption:
             connection.execute("BEGIN IMMEDIATE")
             control, position = control_of(connection), position_at(connection, newest(connection))
             generation = control.generation + 1
-            connection.execute(_RECORD, (generation, *adoption, f"{condition.trust}: {condition.detail}"))
-            connection.execute(_MOVE, (generation, *here))
+            record = (generation, *adoption, f"{condition.trust}: {condition.detail}")
+            connection.execute(_RECORD, (*record, checksum("adoptions", *record)))
+            moved = checksum("store_control", control.store_id, generation, *here)
+            connection.execute(_MOVE, (generation, *here, moved))
             connection.execute("COMMIT")
             anchor.write(AnchorRecord(control.store_id, position.counter, position.digest))
     finally:

@@ -31,6 +31,8 @@ def control_of(cursor: sqlite3.Cursor | sqlite3.Connection) -> Control:
     if row is None:
         raise StoreDamaged("the store has no control row")
     store_id, generation, *identity = row
+    if not isinstance(generation, int) or not isinstance(store_id, str):
+        raise StoreDamaged("the store's control row is damaged")
     return Control(store_id, generation, FileIdentity(*identity))
 
 

@@ -15,12 +15,14 @@ from pathlib import Path
 from ...ports.store_backup import StoreCopy
 from .condition import control_of
 from .connection import close_quietly, journal_files
+from .control_rows import checksum
 from .errors import translated
 from .migrating import migrate_in
 from .position import newest, position_at
 from .reader import Readers
 
-_OF_NO_FILE = "UPDATE store_control SET device = 'copy', inode = 'copy', boot_id = NULL"
+_NO_FILE = ("copy", "copy", None)
+_OF_NO_FILE = "UPDATE store_control SET device = ?, inode = ?, boot_id = ?, checksum = ?"
 
 
 @contextmanager
@@ -55,7 +57,8 @@ def _copy(readers: Readers, target: Path) -> StoreCopy:
             connection.execute("PRAGMA journal_mode = DELETE")  # one file, which is looked at without making others
             connection.execute("BEGIN IMMEDIATE")
             migrate_in(connection, target)
-            connection.execute(_OF_NO_FILE)
+            said = checksum("store_control", control.store_id, control.generation, *_NO_FILE)
+            connection.execute(_OF_NO_FILE, (*_NO_FILE, said))
             connection.execute("COMMIT")
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         finally:

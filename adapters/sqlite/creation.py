@@ -15,6 +15,7 @@ from . import position, projection_tables, schema
 from .anchor import Anchor
 from .anchor_record import AnchorRecord, NoAnchor
 from .connection import close_quietly, journal_files
+from .control_rows import checksum
 from .errors import translated
 from .place import Place
 
@@ -77,9 +78,9 @@ def _fill(database: Path, place: Place, record: AnchorRecord, on_point: Callable
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
+        said = (record.store_id, 1, str(found.st_dev), str(found.st_ino), place.boot_id)
         connection.execute(
-            "INSERT INTO store_control VALUES (1, ?, 1, ?, ?, ?)",
-            (record.store_id, str(found.st_dev), str(found.st_ino), place.boot_id),
+            "INSERT INTO store_control VALUES (1, ?, ?, ?, ?, ?, ?)", (*said, checksum("store_control", *said))
         )
         connection.execute(position.INSERT, position.FIRST)
         connection.execute("COMMIT")

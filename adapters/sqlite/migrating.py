@@ -17,6 +17,7 @@ from ...ports.store_keeping import StoreCondition
 from . import projection_tables, schema
 from .anchor import Anchor
 from .connection import connect
+from .control_rows import add_function
 from .errors import is_busy, translated
 from .migrations import steps_from
 from .place import Place
@@ -109,6 +110,7 @@ def migrate_in(connection: sqlite3.Connection, path: Path, on_point: Callable[[s
     if not steps:
         return
     cursor = StatementCursor(connection.cursor(), None if on_point is None else _renamed(on_point))
+    add_function(connection)
     connection.set_authorizer(_spare_events)
     try:
         for migration in steps:

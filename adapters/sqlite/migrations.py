@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .control_rows import COLUMNS
+
 
 class Migration(NamedTuple):
     """One step.
 
     Attributes:
         version: what it makes; it starts from the version before.
-        statements: SQL, in order. They leave what `schema.statements` of that version make, and no event can be
-            touched by them. Views need no statement: they are made again when their shape is another.
+        statements: SQL, in order, which may call `control_checksum(table, value, …)`. They leave what
+            `schema.statements` of that version make, and no event can be touched by them. Views need no statement:
+            they are made again when their shape is another.
     """
 
     version: int
@@ -24,7 +27,15 @@ class Migration(NamedTuple):
 
 
 OLDEST_VERSION = 1
-MIGRATIONS: tuple[Migration, ...] = ()
+_CHECKSUMS = tuple(
+    statement
+    for table, columns in COLUMNS.items()
+    for statement in (
+        f"ALTER TABLE {table} ADD COLUMN checksum TEXT",
+        f"UPDATE {table} SET checksum = control_checksum('{table}', {', '.join(columns)})",
+    )
+)
+MIGRATIONS: tuple[Migration, ...] = (Migration(2, _CHECKSUMS),)
 """In order and without a gap; the last one makes `schema.SCHEMA_VERSION`."""
 
 

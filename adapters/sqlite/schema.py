@@ -21,7 +21,7 @@ from .migrations import OLDEST_VERSION
 
 APPLICATION_ID = 0x53465054
 """Marks a database as a Safepoint store ("SFPT")."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SEALED = "the stream is sealed: only facts that may follow a terminal event may be added, and none after a claim"
 NOT_NEXT = "the version is not the next one of its stream"
@@ -31,11 +31,11 @@ _TABLES = (
     """CREATE TABLE store_control (
         one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL,
         generation INTEGER NOT NULL CHECK (generation >= 1),
-        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT)""",
+        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT, checksum TEXT)""",
     "CREATE TABLE commits (counter INTEGER PRIMARY KEY, digest TEXT NOT NULL)",
     """CREATE TABLE adoptions (
         generation INTEGER PRIMARY KEY, adopted_by TEXT NOT NULL, note TEXT NOT NULL, adopted_at TEXT NOT NULL,
-        found TEXT NOT NULL)""",
+        found TEXT NOT NULL, checksum TEXT)""",
     """CREATE TABLE unique_ids (
         id TEXT NOT NULL, kind TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (id, kind)) WITHOUT ROWID""",
     """CREATE TABLE admissions (
@@ -44,10 +44,10 @@ _TABLES = (
         stream TEXT NOT NULL, sealed_by TEXT NOT NULL, PRIMARY KEY (stream, sealed_by)) WITHOUT ROWID""",
     """CREATE TABLE incarnations (
         incarnation_id TEXT PRIMARY KEY, pid INTEGER NOT NULL, process_start_time INTEGER NOT NULL, host TEXT NOT NULL,
-        boot_id TEXT NOT NULL, pid_namespace TEXT NOT NULL) WITHOUT ROWID""",
+        boot_id TEXT NOT NULL, pid_namespace TEXT NOT NULL, checksum TEXT) WITHOUT ROWID""",
     """CREATE TABLE session_owners (
         session_id TEXT PRIMARY KEY, incarnation_id TEXT REFERENCES incarnations (incarnation_id),
-        epoch INTEGER NOT NULL CHECK (epoch >= 1)) WITHOUT ROWID""",
+        epoch INTEGER NOT NULL CHECK (epoch >= 1), checksum TEXT) WITHOUT ROWID""",
 )
 
 

@@ -15,6 +15,7 @@ from ...domain.errors import StoreDamaged, StoreUnavailable
 from ...domain.identifiers import IncarnationId, SessionId
 from ...ports.incarnations import Incarnation
 from ...ports.session_owners import Ownership, SessionOwners, require_few
+from .control_rows import COLUMNS, checksum, is_whole
 from .errors import translated
 from .place import Place
 from .reader import Readers
@@ -23,14 +24,14 @@ from .writer import Writer
 
 _OWNER = "SELECT session_id, incarnation_id, epoch FROM session_owners WHERE session_id = ?"
 _SET = (
-    "INSERT INTO session_owners VALUES (?, ?, ?)"
-    " ON CONFLICT (session_id) DO UPDATE SET incarnation_id = excluded.incarnation_id, epoch = excluded.epoch"
+    "INSERT INTO session_owners VALUES (?, ?, ?, ?) ON CONFLICT (session_id) DO UPDATE SET"
+    " incarnation_id = excluded.incarnation_id, epoch = excluded.epoch, checksum = excluded.checksum"
 )
 _INCARNATION = (
-    "SELECT incarnation_id, pid, process_start_time, host, boot_id, pid_namespace FROM incarnations"
+    "SELECT incarnation_id, pid, process_start_time, host, boot_id, pid_namespace, checksum FROM incarnations"
     " WHERE incarnation_id = ?"
 )
-_REGISTER = "INSERT INTO incarnations VALUES (?, ?, ?, ?, ?, ?)"
+_REGISTER = "INSERT INTO incarnations VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 class SqliteSessionOwners(SessionOwners):
@@ -61,7 +62,7 @@ class SqliteSessionOwners(SessionOwners):
             if _recorded(transaction.raw, incarnation_id) is None:
                 raise ValueError(f"incarnation {incarnation_id} was never registered")
             taken = Ownership(session_id, incarnation_id, 1 if seen is None else seen.epoch + 1)
-            transaction.cursor.execute(_SET, taken)
+            _set(transaction, taken)
         return taken
 
     def release(self, session_id: SessionId, incarnation_id: IncarnationId, epoch: int) -> bool:
@@ -70,7 +71,7 @@ class SqliteSessionOwners(SessionOwners):
             if _present(transaction, session_id) != Ownership(session_id, incarnation_id, epoch):
                 transaction.undo()
                 return False
-            transaction.cursor.execute(_SET, (session_id, None, epoch))
+            _set(transaction, Ownership(session_id, None, epoch))
         return True
 
     def take_all(self, incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
@@ -106,16 +107,22 @@ class SqliteSessionOwners(SessionOwners):
         with self._transaction() as transaction:
             recorded = _recorded(transaction.raw, incarnation.incarnation_id)
             if recorded is None:
-                transaction.cursor.execute(_REGISTER, tuple(incarnation.model_dump().values()))
+                facts = tuple(incarnation.model_dump().values())
+                transaction.cursor.execute(_REGISTER, (*facts, checksum("incarnations", *facts)))
                 return
             transaction.undo()
         if recorded != incarnation:
             raise ValueError(f"incarnation {incarnation.incarnation_id} is recorded with other facts")
 
     def incarnation(self, incarnation_id: IncarnationId) -> Incarnation | None:
-        """See `SessionOwners`."""
+        """See `SessionOwners`; damaged facts are none, so that nobody is taken for dead by them, and `verify` names
+        them.
+        """
         with self._readers.view() as view, translated(self._place.database, "look for an incarnation in"):
-            return _recorded(view.connection.cursor(), incarnation_id)
+            try:
+                return _recorded(view.connection.cursor(), incarnation_id)
+            except StoreDamaged:
+                return None
 
     def _transaction(self) -> Transaction:
         if self._writer is None:
@@ -127,11 +134,15 @@ def _present(transaction: Transaction, session_id: SessionId) -> Ownership | Non
     return _ownership(transaction.raw.execute(_OWNER, (session_id,)).fetchone())
 
 
+def _set(transaction: Transaction, row: Ownership) -> None:
+    transaction.cursor.execute(_SET, (*row, checksum("session_owners", *row)))
+
+
 def _set_all(transaction: Transaction, rows: Sequence[Ownership]) -> None:
     if not rows:
         transaction.undo()
     for row in rows:
-        transaction.cursor.execute(_SET, row)
+        _set(transaction, row)
 
 
 def _ownership(row: tuple[SessionId, IncarnationId | None, int] | None) -> Ownership | None:
@@ -143,8 +154,10 @@ def _recorded(cursor: sqlite3.Cursor, incarnation_id: IncarnationId) -> Incarnat
     row = cursor.fetchone()
     if row is None:
         return None
-    names = [description[0] for description in cursor.description]
+    damaged = f"the recorded facts of incarnation {incarnation_id} are damaged"
+    if not is_whole("incarnations", row):
+        raise StoreDamaged(damaged)
     try:
-        return Incarnation.model_validate(dict(zip(names, row, strict=True)))
+        return Incarnation.model_validate(dict(zip(COLUMNS["incarnations"], row, strict=False)))
     except ValidationError as error:
-        raise StoreDamaged(f"the recorded facts of incarnation {incarnation_id} are damaged") from error
+        raise StoreDamaged(damaged) from error

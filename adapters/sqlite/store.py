@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from ...domain.errors import StoreUnavailable, StoreVersionOlder
@@ -11,9 +12,11 @@ from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
 from . import adoption, schema
 from .anchor import Anchor
+from .control_rows import faults_of_control_rows
 from .creation import create_if_missing
 from .errors import translated
 from .event_store import SqliteEventStore
+from .id_rows import faults_of_id_rows
 from .migrating import bring_forward, condition_of_older
 from .place import Place
 from .position import faults_of_positions
@@ -30,7 +33,8 @@ _STREAMS = """WITH RECURSIVE names (name) AS (
     UNION ALL SELECT (SELECT MIN(originator_id) FROM stored_events WHERE originator_id > names.name)
     FROM names WHERE names.name IS NOT NULL)
     SELECT name FROM names WHERE name IS NOT NULL LIMIT ?"""
-_INTEGRITY = "PRAGMA integrity_check(100)"
+_FAULTS_MAX = 100
+_INTEGRITY = f"PRAGMA integrity_check({_FAULTS_MAX})"
 _OWNED = """SELECT session_id, incarnation_id, epoch FROM session_owners
     WHERE incarnation_id IS NOT NULL AND session_id > ? ORDER BY session_id LIMIT ?"""
 
@@ -90,7 +94,9 @@ class SqliteStore(StoreKeeping):
         """See `StoreKeeping`."""
         with self._readers.view() as view, translated(self._place.database, "read"):
             found = [str(text) for (text,) in view.connection.execute(_INTEGRITY) if text != "ok"]
-            return (*found, *faults_of_positions(view.connection))
+            parts = (faults_of_positions, faults_of_id_rows, faults_of_control_rows)
+            made = chain.from_iterable(part(view.connection) for part in parts)
+            return (*found, *islice(made, _FAULTS_MAX))
 
     def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
         """See `StoreKeeping`."""

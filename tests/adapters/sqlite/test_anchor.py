@@ -334,7 +334,7 @@ def test_where_boots_are_not_told_apart_the_inode_decides() -> None:
 def test_an_adoption_is_recorded(path: Path, recorded: RecordedSession, store: SqliteStore) -> None:
     store.adopt(by="somebody", note="because", at=NOON)
     with sqlite3.connect(path) as raw:
-        rows = raw.execute("SELECT * FROM adoptions").fetchall()
+        rows = raw.execute("SELECT generation, adopted_by, note, adopted_at, found FROM adoptions").fetchall()
     raw.close()
     assert rows == [(2, "somebody", "because", NOON, "ok: the store agrees with its anchor")]
 

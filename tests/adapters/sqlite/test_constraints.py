@@ -162,11 +162,11 @@ def test_an_owner_is_a_recorded_life_with_an_epoch(raw: sqlite3.Connection) -> N
     raw.execute("PRAGMA foreign_keys = ON")
     for incarnation, epoch in (("unknown", 1), ("life", 0)):
         with pytest.raises(sqlite3.IntegrityError):
-            raw.execute("INSERT INTO session_owners VALUES ('s', ?, ?)", (incarnation, epoch))
+            raw.execute("INSERT INTO session_owners VALUES ('s', ?, ?, '')", (incarnation, epoch))
 
 
 def test_there_is_one_control_row(raw: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        raw.execute("INSERT INTO store_control VALUES (2, 'x', 1, '', '', NULL)")
+        raw.execute("INSERT INTO store_control VALUES (2, 'x', 1, '', '', NULL, '')")
     with pytest.raises(sqlite3.IntegrityError):
         raw.execute("UPDATE store_control SET generation = 0")

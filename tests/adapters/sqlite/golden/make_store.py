@@ -1,4 +1,4 @@
-"""Made `store-v1.sqlite.gz`; run again only for a new schema version: what was published is never made anew.
+"""Made the stores beside it; run again only for a new schema version: what was published is never made anew.
 
 python make_store.py FOLDER, an empty one: writes `store-v<version>.sqlite.gz` there. The store holds a finished
 session, one whose run was killed in the middle of a tool call, and one that was continued after a kill.
@@ -14,6 +14,8 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+
+from safepoint.adapters.sqlite.control_rows import COLUMNS, add_function
 
 WRITE = {"tool": "write_file", "args": {"path": "config.json", "content": "{}"}}
 PAY = {"tool": "record_effect", "args": {"path": "effects.log", "line": "paid"}}
@@ -38,7 +40,10 @@ def make(folder: Path) -> None:
     program(*run, killed_at="P4")
     program("backup", backup)
     with closing(sqlite3.connect(backup, isolation_level=None)) as raw:
+        add_function(raw)
         raw.execute("UPDATE incarnations SET host = 'host', boot_id = 'boot', pid_namespace = 'pid:[1]'")
+        said = ", ".join(COLUMNS["incarnations"])
+        raw.execute(f"UPDATE incarnations SET checksum = control_checksum('incarnations', {said})")
         (version,) = raw.execute("PRAGMA user_version").fetchone()
         raw.execute("VACUUM")
     (folder / f"store-v{version}.sqlite.gz").write_bytes(gzip.compress(backup.read_bytes(), mtime=0))

@@ -3,13 +3,13 @@ CREATE TABLE IF NOT EXISTS stored_events (originator_id TEXT, originator_version
 CREATE TABLE store_control (
         one INTEGER PRIMARY KEY CHECK (one = 1), store_id TEXT NOT NULL,
         generation INTEGER NOT NULL CHECK (generation >= 1),
-        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT);
+        device TEXT NOT NULL, inode TEXT NOT NULL, boot_id TEXT, checksum TEXT);
 
 CREATE TABLE commits (counter INTEGER PRIMARY KEY, digest TEXT NOT NULL);
 
 CREATE TABLE adoptions (
         generation INTEGER PRIMARY KEY, adopted_by TEXT NOT NULL, note TEXT NOT NULL, adopted_at TEXT NOT NULL,
-        found TEXT NOT NULL);
+        found TEXT NOT NULL, checksum TEXT);
 
 CREATE TABLE unique_ids (
         id TEXT NOT NULL, kind TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (id, kind)) WITHOUT ROWID;
@@ -22,11 +22,11 @@ CREATE TABLE sealed_streams (
 
 CREATE TABLE incarnations (
         incarnation_id TEXT PRIMARY KEY, pid INTEGER NOT NULL, process_start_time INTEGER NOT NULL, host TEXT NOT NULL,
-        boot_id TEXT NOT NULL, pid_namespace TEXT NOT NULL) WITHOUT ROWID;
+        boot_id TEXT NOT NULL, pid_namespace TEXT NOT NULL, checksum TEXT) WITHOUT ROWID;
 
 CREATE TABLE session_owners (
         session_id TEXT PRIMARY KEY, incarnation_id TEXT REFERENCES incarnations (incarnation_id),
-        epoch INTEGER NOT NULL CHECK (epoch >= 1)) WITHOUT ROWID;
+        epoch INTEGER NOT NULL CHECK (epoch >= 1), checksum TEXT) WITHOUT ROWID;
 
 CREATE TRIGGER stored_events_insert BEFORE INSERT ON stored_events BEGIN SELECT CASE
         WHEN NEW.rowid <> -1 THEN RAISE(ABORT, 'the row of an event cannot be chosen')
