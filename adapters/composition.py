@@ -22,6 +22,7 @@ from ..application.decide_permission import COMMAND as DECIDE_PERMISSION
 from ..application.decide_permission import DecidePermission
 from ..application.drive_run import DriveRun
 from ..application.export_session import ExportSession
+from ..application.give_up_run import GiveUpRun
 from ..application.import_session import ImportSession
 from ..application.inspect_runs import InspectRuns
 from ..application.inspect_sessions import InspectSessions
@@ -211,6 +212,7 @@ class Composition(containers.DeclarativeContainer):
             }
         )
     )
+    give_up_run = providers.Factory(GiveUpRun, events, ledger, ownership, repair_session, spines)
     take_over = providers.Factory(TakeOver, ownership, repair_session, store)
     plan_resume = providers.Factory(
         PlanResume,

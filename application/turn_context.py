@@ -119,6 +119,8 @@ class MakeTurnContext:
         agent: Agent,
         message: str,
         choice: ContextChoice = ALL,
+        *,
+        given_up: frozenset[RunId] = frozenset(),
     ) -> TurnContext:
         """Read the earlier turns of a session and choose among them.
 
@@ -127,6 +129,7 @@ class MakeTurnContext:
             new_run: the run that gets the context.
             agent: who is shown it, and whose window it must fit.
             message: what the new turn says; it must fit as well.
+            given_up: damaged runs that a person has abandoned: their turns are left out, and the model is told.
 
         Raises:
             HistoryUnusable: an earlier turn is damaged, and nobody said that it may be left out.
@@ -137,7 +140,7 @@ class MakeTurnContext:
             return TurnContext()
         left_out: set[RunId] = set()
         with self._store.snapshot() as reader:
-            read = _Reading(reader, session_id, choice, left_out).from_newest(head)
+            read = _Reading(reader, session_id, choice, left_out, given_up).from_newest(head)
         profile, window = agent.profile(), agent.provider.profile().window_tokens
         origin = origin_of(profile)
         sizes = [estimated_tokens(replay(made.segments, origin).items) for _, made in read.turns]
@@ -176,11 +179,19 @@ def _kept(sizes: Sequence[int], own: int, window: int | None, choice: ContextCho
 class _Reading:
     """Reads the turns that a record leads to; adds to `left_out` what is damaged, where that was asked for."""
 
-    def __init__(self, reader: EventReader, session_id: SessionId, choice: ContextChoice, left_out: set[RunId]) -> None:
+    def __init__(
+        self,
+        reader: EventReader,
+        session_id: SessionId,
+        choice: ContextChoice,
+        left_out: set[RunId],
+        given_up: frozenset[RunId],
+    ) -> None:
         self._reader = reader
         self._session_id = session_id
         self._choice = choice
         self._left_out = left_out
+        self._given_up = given_up
 
     def from_newest(self, head: RunId) -> _Read:
         """From the session's newest run on; where its turn is damaged, from the turn before."""
@@ -218,7 +229,7 @@ class _Reading:
         return read
 
     def _leave_out(self, *run_ids: RunId) -> None:
-        if not self._choice.leave_out_damaged:
+        if not self._choice.leave_out_damaged and not self._given_up.issuperset(run_ids):
             raise HistoryUnusable(self._session_id, run_ids)
         self._left_out.update(run_ids)
 

@@ -10,7 +10,7 @@ from safepoint.adapters.memory.model_provider import Planned, PlannedModel, call
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Continued, Parked
-from safepoint.application.run_turn import TurnResult
+from safepoint.application.run_turn import SessionQuarantined, TurnResult
 from safepoint.application.turn_context import ContextChoice, HistoryTooLarge, HistoryUnusable
 from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreError
@@ -217,10 +217,10 @@ def test_after_a_damaged_run_was_given_up_the_conversation_goes_on_from_the_turn
     gone = turns(Process(world), 3)[-1].run_id
     process = Process(world)
     lose(process, gone)
-    abandon(process, gone)
-    with pytest.raises(HistoryUnusable):
+    with pytest.raises(SessionQuarantined):
         turn(process, "now")
-    asked, _ = next_turn(process, WITHOUT_DAMAGED)
+    abandon(process, gone)
+    asked, _ = next_turn(process)
     assert shown(asked) == ["turn 1", "turn 2", "now"]
     assert len(told(asked)) == 1
     later, _ = next_turn(process, text="later")
@@ -233,7 +233,7 @@ def test_where_every_turn_is_damaged_the_conversation_begins_anew_and_says_so() 
     process = Process(world)
     lose(process, gone)
     abandon(process, gone)
-    asked, result = next_turn(process, WITHOUT_DAMAGED)
+    asked, result = next_turn(process)
     assert shown(asked) == ["now"]
     assert [event.sentence_id for event in process.of(result.run_id, HostMessage)] == [SentenceId.TURN_LEFT_OUT]
     assert opened(process, result.run_id).context is None

@@ -113,7 +113,7 @@ def test_a_run_that_takes_facts_is_attested_in_itself() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"operation_id": "other"}, {"tool_name": "read"}, {"run_id": "other"}])
-def test_it_is_about_an_operation_of_this_run(wrong: dict[str, str]) -> None:
+def test_it_is_about_an_operation_of_this_run(wrong: dict[str, Any]) -> None:
     r, session, events = claimed_run()
     assert refused(attest(session, run_of(events), said(r, **wrong))) is WriteRefusal.TRANSITION_SHAPE_CONFLICT
 
