@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
 from safepoint.adapters.process.incarnations import FileLockIncarnations
+from safepoint.adapters.sqlite import session_owners
 from safepoint.adapters.sqlite.store import SqliteStore, open_store
 from safepoint.application.ledger import Ledger, Receipt
 from safepoint.domain.commands import CommitOutcome, OpenRun, PrepareTool, RecordStep
@@ -18,11 +18,11 @@ from safepoint.domain.identifiers import ExecutionIdentity, IncarnationId, Sessi
 from safepoint.domain.projections import rows_of
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
 from safepoint.ports.event_store import Commit, OwnerGuard, Stored
+from safepoint.ports.session_owners import Ownership
 
 from .facts import Facts, Home
 
 EVENTS_PER_COMMIT = 500
-_OWN = "INSERT INTO session_owners (session_id, incarnation_id, epoch) VALUES (?, ?, 1)"
 
 
 class Place:
@@ -62,11 +62,10 @@ class Place:
         return OwnerGuard(session_id, self.writer, taken.epoch)
 
     def own_many(self, count: int) -> list[OwnerGuard]:
-        """Become the owner of so many fresh sessions, in one transaction."""
+        """Become the owner of so many fresh sessions, in one transaction; the port takes many only where all had owners."""
         guards = [OwnerGuard(self.fresh_session(), self.writer, 1) for _ in range(count)]
-        with sqlite3.connect(self.path) as connection:
-            connection.executemany(_OWN, [(guard.session_id, guard.incarnation_id) for guard in guards])
-        connection.close()
+        with self.store.owners._transaction() as transaction:  # noqa: SLF001
+            session_owners._set_all(transaction, [Ownership(*guard) for guard in guards])  # noqa: SLF001
         return guards
 
     def begin(self) -> Writing:

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from safepoint.adapters.composition import Runtime, Settings
-from safepoint.application.repair_everything import RepairEverything, RepairReport
 from safepoint.domain.events.event import Event
 from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore, OwnerGuard
 
@@ -80,7 +79,7 @@ def _repaired(path: Path, runs: int) -> tuple[float, list[list[tuple[str, int, s
     watched = Watched(runtime.parts.store().events)
     runtime.parts.events.override(watched)
     with runtime:
-        report = _repair_everything(runtime)
+        report = runtime.parts.repair_everything()()
         taken = time.perf_counter() - started
     assert report.runs_closed == runs, report
     return taken, [
@@ -91,14 +90,6 @@ def _repaired(path: Path, runs: int) -> tuple[float, list[list[tuple[str, int, s
         ]
         for commits in watched.appended
     ]
-
-
-def _repair_everything(runtime: Runtime) -> RepairReport:
-    parts, store = runtime.parts, runtime.parts.store()
-    repair = RepairEverything(
-        parts.ledger(), parts.ownership(), parts.repair_session(), store, store.views, parts.live_operations()
-    )
-    return repair()
 
 
 def _interrupt(path: Path, runs: int) -> int:
