@@ -103,7 +103,8 @@ class _SocketListener(Listener):
                 return
             self._closed = True
         deadline = time.monotonic() + CLOSE_SECONDS_MAX
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a socket that nobody hears says no more than none
+            self._path.unlink(missing_ok=True)
         close_private(self._wake)
         for thread in (self._accepting, *self._handling):
             if thread is not threading.current_thread():

@@ -147,6 +147,8 @@ class _HeldLock(HeldIncarnation):
                     file_lock.write_content(descriptor, _proof(self._incarnation, descriptor, left=True))
                 elif file_lock.names(str(self._path), descriptor):
                     self._path.unlink(missing_ok=True)
+            except OSError:  # what stays is a free lock, as after a kill: it proves that its owner is over
+                pass
             finally:
                 file_lock.unlock(descriptor)
                 close_private(descriptor)

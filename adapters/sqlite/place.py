@@ -70,11 +70,17 @@ class Place:
         return FileIdentity(str(found.st_dev), str(found.st_ino), self.boot_id)
 
     def is_still(self, device_and_inode: tuple[int, int]) -> bool:
-        """Tell whether the database is the file that it was; cheap, because it is asked once per commit."""
+        """Tell whether the database is the file that it was; cheap, because it is asked once per commit.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
         try:
             found = os.stat(self._text)  # noqa: PTH116
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError as error:
+            raise StoreUnavailable(f"cannot look at {self.database}: {error.strerror}") from error
         return (found.st_dev, found.st_ino) == device_and_inode
 
     def uri(self, mode: str) -> str:
