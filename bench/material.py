@@ -62,7 +62,7 @@ class Place:
         return OwnerGuard(session_id, self.writer, taken.epoch)
 
     def own_many(self, count: int) -> list[OwnerGuard]:
-        """Become the owner of so many fresh sessions, in one transaction; the port takes many only where all had owners."""
+        """Become the owner of so many fresh sessions, in one transaction."""
         guards = [OwnerGuard(self.fresh_session(), self.writer, 1) for _ in range(count)]
         with self.store.owners._transaction() as transaction:  # noqa: SLF001
             session_owners._set_all(transaction, [Ownership(*guard) for guard in guards])  # noqa: SLF001
