@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -23,6 +24,7 @@ from ..application.decide_permission import DecidePermission
 from ..application.drive_run import DriveRun
 from ..application.export_session import ExportSession
 from ..application.give_up_run import GiveUpRun
+from ..application.host import DRAIN_SECONDS, Automatic, Host, HostParts
 from ..application.import_session import ImportSession
 from ..application.inspect_runs import InspectRuns
 from ..application.inspect_sessions import InspectSessions
@@ -35,7 +37,7 @@ from ..application.ownership import SessionOwnership
 from ..application.places import Places
 from ..application.plan_resume import PlanResume
 from ..application.record_settled_jobs import RecordSettledJobs
-from ..application.repair_everything import RepairEverything
+from ..application.repair_everything import RepairEverything, RepairStep
 from ..application.repair_family import RepairFamily
 from ..application.repair_preview import RepairPreview
 from ..application.repair_session import RepairSession
@@ -76,6 +78,7 @@ KeyT = TypeVar("KeyT")
 RowT = TypeVar("RowT")
 
 RESUME_VARIABLE = "SAFEPOINT_RESUME"
+AUTO_RESUME_VARIABLE = "SAFEPOINT_AUTO_RESUME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,16 @@ class Settings:
         store: the database file, absolute.
         read_only: look only: no byte of the store changes, nothing is owned.
         cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
-        environment: read for `SAFEPOINT_RESUME` and, with `SAFEPOINT_TEST_HOOKS=1`, for failpoints.
+        auto_resume: whether a host continues by itself what a crash interrupted, once; None leaves it to
+            `SAFEPOINT_AUTO_RESUME`, which is off unless it is 1. What a person resumes is not concerned.
+        environment: read for `SAFEPOINT_RESUME`, `SAFEPOINT_AUTO_RESUME` and, with `SAFEPOINT_TEST_HOOKS=1`, for
+            failpoints.
     """
 
     store: Path
     read_only: bool = False
     cancel_bound_seconds: float = BOUND_SECONDS
+    auto_resume: bool | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @property
@@ -102,6 +109,11 @@ class Settings:
     def resume_enabled(self) -> bool:
         """The feature switch of SPEC section 17."""
         return self.environment.get(RESUME_VARIABLE) != "0"
+
+    def auto_resume_enabled(self) -> bool:
+        """A setting of its own, which means nothing where resuming is switched off (SPEC section 17)."""
+        asked = self.environment.get(AUTO_RESUME_VARIABLE) == "1" if self.auto_resume is None else self.auto_resume
+        return asked and self.resume_enabled()
 
 
 def _store(settings: Settings, points: StorePoints, failpoints: Failpoints) -> SqliteStore:
@@ -266,6 +278,7 @@ class Runtime:
     """
 
     def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.parts = Composition(settings=settings)
         self.parts.check_dependencies()
         self._closing = ExitStack()
@@ -296,6 +309,36 @@ class Runtime:
         """Close."""
         self.close()
 
+    def host(
+        self,
+        automatic: Automatic | None = None,
+        *,
+        progress: Callable[[RepairStep], None] = lambda step: None,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> Host:
+        """This runtime as a host, not opened yet: repaired strictly before it is ready. It is closed with the host.
+
+        Args:
+            automatic: how interrupted runs are continued, where the settings enable that.
+            progress: told after each batch of repair.
+            drain_seconds: how long live runs are waited for at the end.
+        """
+        enabled = self.settings.auto_resume_enabled()
+        return Host(
+            self._open_parts,
+            self.close,
+            automatic=automatic if enabled else None,
+            progress=progress,
+            drain_seconds=drain_seconds,
+        )
+
+    def _open_parts(self) -> HostParts:
+        self.__enter__()
+        parts = self.parts
+        return HostParts(
+            parts.repair_everything(), parts.run_turn(), parts.resume_run(), parts.store().views, parts.sink()
+        )
+
     @property
     def deaf(self) -> str | None:
         """Why a `cancel` from another process cannot be heard here, None while it can or nothing is owned."""
@@ -307,8 +350,10 @@ class Runtime:
         self._closing.close()
 
     def _leave(self) -> None:
+        """End this life as soon as no tool lives on in a thread of this process: until then it has not ended."""
         if self._ownership is not None:
-            self._ownership.leave(keep_lock_file=self._keep_lock_file)
+            leave = partial(self._ownership.leave, keep_lock_file=self._keep_lock_file)
+            self.parts.live_operations().when_nothing_lives(leave)
 
     def _look_whether_needed_as_proof(self) -> None:
         """The lock file stays while a session names this life as its owner, or a dispatch of it has no outcome.

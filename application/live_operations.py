@@ -15,6 +15,7 @@ class LiveOperations:
         self._lock = threading.Lock()
         self._live: dict[OperationId, SessionId] = {}
         self._when_over: dict[SessionId, Callable[[], None]] = {}
+        self._when_nothing_lives: Callable[[], None] | None = None
 
     def began(self, operation_id: OperationId, session_id: SessionId) -> None:
         """T1 is about to be written, so the implementation may be called."""
@@ -27,8 +28,11 @@ class LiveOperations:
             session_id = self._live.pop(operation_id, None)
             over = session_id is not None and session_id not in self._live.values()
             then = self._when_over.pop(session_id, None) if session_id is not None and over else None
+            last = None if self._live else self._when_nothing_lives
         if then is not None:
             then()
+        if last is not None:
+            last()
 
     def of(self, session_id: SessionId) -> bool:
         """True while something of a session's operations is left."""
@@ -44,6 +48,18 @@ class LiveOperations:
         with self._lock:
             if session_id in self._live.values():
                 self._when_over[session_id] = then
+                return
+        then()
+
+    def when_nothing_lives(self, then: Callable[[], None]) -> None:
+        """Call this as soon as nothing of any session is left: now, or later from the thread that was the last.
+
+        Args:
+            then: must not raise, and may be called more than once; replaces what was asked for before.
+        """
+        with self._lock:
+            self._when_nothing_lives = then
+            if self._live:
                 return
         then()
 

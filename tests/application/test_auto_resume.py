@@ -1,0 +1,291 @@
+"""Auto-resume: when it is enabled, once for each interruption, and never past a person. SPEC section 17 and F11."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
+from safepoint.application import auto_resume
+from safepoint.application.auto_resume import Interrupted
+from safepoint.application.host import Host, Phase
+from safepoint.application.plan_resume import PlanRequest
+from safepoint.application.resume_run import Continued, Parked
+from safepoint.domain.commands import Append, OpenRun
+from safepoint.domain.events.run import CancelRequested, RunClaimed, RunEnded, RunOpened, Trigger
+from safepoint.domain.events.session import RunAdmitted, RunKind, SessionOpened
+from safepoint.domain.events.tool import ToolDispatched
+from safepoint.domain.identifiers import RunId, SessionId
+from safepoint.domain.reasons import ParkReason
+from safepoint.ports.failpoints import Failpoint
+
+from .hosting import Hosting, Waits, act, interrupted, killed_resume
+from .wiring import SESSION, Process, World, go, until
+
+OTHER = SessionId("s2")
+
+
+def hosted(process: Hosting, **how: Any) -> None:
+    """Open a host with auto-resume, wait for all that it tries, and close it; the process goes on living."""
+    how.setdefault("auto", True)
+
+    async def work() -> None:
+        host = process.host(**how)
+        async with host:
+            await host.recovered()
+
+    go(work)
+
+
+def became(process: Hosting) -> list[tuple[ParkReason, ...] | str]:
+    return [one.codes if isinstance(one, Parked) else one.outcome.text for one in process.became]
+
+
+def claims(process: Process, run_id: RunId) -> list[Trigger]:
+    return [claimed.trigger for claimed in process.of(run_id, RunClaimed)]
+
+
+# ---- once for each interruption --------------------------------------------------------------------------------------
+
+
+def test_it_is_off_unless_it_is_enabled() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+    hosted(process, auto=False)
+    assert (process.became, process.models, claims(process, run_id)) == ([], {}, [])
+    assert len(process.of(run_id, RunEnded)) == 1
+
+
+def test_what_a_crash_interrupted_goes_on_by_itself_when_repair_is_complete() -> None:
+    world = World()
+    first, second = interrupted(world), interrupted(world, OTHER)
+    process = Hosting(world)
+    phases: list[Phase] = []
+    host: Host
+
+    def agent_for(one: Interrupted) -> Any:
+        phases.append(host.phase)
+        assert all(process.of(run, RunEnded) for run in (first, second))
+        return process.agent_for(one)
+
+    async def work() -> None:
+        nonlocal host
+        host = process.host(auto=True, agent_for=agent_for)
+        async with host:
+            await host.recovered()
+
+    go(work)
+    assert (became(process), phases) == (["done", "done"], [Phase.READY] * 2)
+    for run_id in (first, second):
+        assert claims(process, run_id) == [Trigger.AUTO]
+    assert [event.tool_name for event in process.dispatches(first)] == ["act"]
+    assert process.dispatches(process.head()) == []
+    assert process.projections_agree()
+
+
+@pytest.mark.parametrize(
+    "at", [Failpoint.CLAIM_COMMITTED, Failpoint.START_COMMITTED, Failpoint.FIRST_STEP], ids=lambda point: point.name
+)
+def test_what_it_continued_itself_is_left_to_a_person_when_it_is_interrupted_again(at: Failpoint) -> None:
+    """A crash loop costs one automatic try; a claim that repair had to close counts as one."""
+    world = World()
+    interrupted(world)
+    target = killed_resume(world, at, request=PlanRequest(trigger=Trigger.AUTO))
+    for _ in range(2):
+        process = Hosting(world)
+        hosted(process)
+        assert process.head() == target
+        process.die()
+    first_after = Hosting(world)
+    assert first_after.of(target, RunEnded)[0].recovered
+    assert claims(first_after, target) == []
+    result = go(lambda: first_after.resume([says("by a person")], [act]))
+    assert isinstance(result, Continued)
+    assert claims(first_after, target) == [Trigger.PERSON]
+
+
+def test_the_reason_is_that_it_is_spent() -> None:
+    world = World()
+    interrupted(world)
+    killed_resume(world, Failpoint.FIRST_STEP, request=PlanRequest(trigger=Trigger.AUTO))
+    process = Hosting(world)
+    hosted(process)
+    assert became(process) == [(ParkReason.AUTO_RESUME_SPENT,)]
+
+
+@pytest.mark.parametrize("at", [Failpoint.CLAIM_COMMITTED, Failpoint.FIRST_STEP], ids=lambda point: point.name)
+def test_what_a_person_continued_is_continued_by_itself_once(at: Failpoint) -> None:
+    world = World()
+    source = interrupted(world)
+    target = killed_resume(world, at)
+    process = Hosting(world)
+    hosted(process)
+    assert became(process) == ["done"]
+    assert (claims(process, source), claims(process, target)) == ([Trigger.PERSON], [Trigger.AUTO])
+
+
+def test_only_what_this_start_repaired_is_tried() -> None:
+    """A session that was left yesterday is not woken because somebody switches it on today."""
+    world = World()
+    run_id = interrupted(world)
+    for auto in (False, True):
+        process = Hosting(world)
+        hosted(process, auto=auto)
+        process.die()
+    assert (process.became, claims(process, run_id)) == ([], [])
+
+
+# ---- never past a person, nor past a doubt ---------------------------------------------------------------------------
+
+
+def test_what_a_person_stopped_is_never_continued() -> None:
+    world = World()
+    run_id = interrupted(world)
+    stopping = Process(world)
+    owned = stopping.ownership.own(SESSION)
+    opening = stopping.ledger.run(run_id).opening
+    assert opening is not None
+    fact = CancelRequested(**stopping.spines.run(opening.identity), by="Ada")
+    stopping.ledger.execute(Append(owned.session_id, owned.incarnation_id, owned.epoch, run_id, (fact,)))
+    stopping.die()
+    process = Hosting(world)
+    hosted(process)
+    assert [event.status for event in process.of(run_id, RunEnded)] == ["cancelled"]
+    assert (process.became, process.models, claims(process, run_id)) == ([], {}, [])
+
+
+def test_what_is_in_doubt_parks_as_it_would_for_a_person() -> None:
+    world = World()
+    run_id = interrupted(world, at=Failpoint.EFFECT_DONE)
+    process = Hosting(world)
+    hosted(process)
+    assert became(process) == [(ParkReason.DANGLING_TOOL_STATE,)]
+    assert (process.models[SESSION].asked, claims(process, run_id)) == ([], [])
+
+
+def test_a_person_who_was_faster_has_it() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+
+    def agent_for(one: Interrupted) -> Any:
+        anyio.from_thread.run(lambda: process.turn("something else", [says("yes")]))
+        return process.agent_for(one)
+
+    hosted(process, agent_for=agent_for)
+    (codes,) = became(process)
+    assert ParkReason.SOURCE_SUPERSEDED in codes
+    assert claims(process, run_id) == []
+
+
+def test_a_child_run_waits_for_a_person() -> None:
+    world = World()
+    interrupted(world)
+    parent = Process(world)
+    run_id = parent.head()
+    (dispatched,) = parent.of(run_id, ToolDispatched)
+    owned = parent.ownership.own(OTHER)
+    identity = parent.spines.identity(OTHER)
+    (opened,) = parent.of(run_id, RunOpened)
+    child = opened.model_copy(
+        update={
+            **parent.spines.run(identity),
+            "incarnation_id": owned.incarnation_id,
+            "epoch": owned.epoch,
+            "parent_session_id": SESSION,
+            "parent_run_id": run_id,
+            "parent_operation_id": dispatched.operation_id,
+        }
+    )
+    message = parent.events(run_id)[1].model_copy(update=dict(parent.spines.run(identity)))
+    parent.ledger.execute(
+        OpenRun(
+            *(owned.session_id, owned.incarnation_id, owned.epoch),
+            opened=child,
+            message=message,  # type: ignore[arg-type]
+            admitted=RunAdmitted(
+                **parent.spines.session(OTHER),
+                run_id=identity.run_id,
+                turn_id=identity.turn_id,
+                invocation_id=identity.invocation_id,
+                kind=RunKind.CHILD,
+            ),
+            session_opened=SessionOpened(**parent.spines.session(OTHER)),
+        )
+    )
+    parent.die()
+    process = Hosting(world)
+    hosted(process)
+    assert [event.failure_class for event in process.of(identity.run_id, RunEnded)] == ["app_restarted"]
+    assert list(process.models) == [SESSION]
+
+
+def test_a_host_that_has_no_agent_for_it_leaves_it_to_a_person() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+    hosted(process, agent_for=lambda one: None)
+    assert (process.became, claims(process, run_id)) == ([], [])
+
+
+# ---- beside one another, and at the end ------------------------------------------------------------------------------
+
+
+def test_one_that_fails_stops_none_of_the_others() -> None:
+    world = World()
+    interrupted(world)
+    interrupted(world, OTHER)
+    process = Hosting(world)
+
+    def agent_for(one: Interrupted) -> Any:
+        if one.session_id == SESSION:
+            raise RuntimeError
+        return process.agent_for(one)
+
+    with pytest.raises(ExceptionGroup):
+        hosted(process, agent_for=agent_for)
+    assert became(process) == ["done"]
+
+
+def test_so_many_are_driven_at_once_and_closing_begins_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_resume, "AT_ONCE_MAX", 2)
+    world = World()
+    for number in range(4):
+        interrupted(world, SessionId(f"s{number}"))
+    process = Hosting(world)
+    models: list[PlannedModel] = []
+
+    def agent_for(one: Interrupted) -> Any:
+        models.append(PlannedModel([Stall()]))
+        return process.agent(models[-1], [act])
+
+    async def work() -> None:
+        host = process.host(auto=True, agent_for=agent_for, drain_seconds=0.0)
+        async with host:
+            await until(lambda: sum(len(model.asked) for model in models) == 2)
+            await anyio.sleep(0.05)
+        assert host.errors == []
+
+    go(work)
+    assert (len(models), process.became, process.order) == (2, [], ["open", "close"])
+
+
+def test_closing_waits_for_what_goes_on_by_itself() -> None:
+    world = World()
+    interrupted(world)
+    process = Hosting(world)
+
+    async def work() -> None:
+        model = Waits()
+        host = process.host(auto=True, agent_for=lambda one: process.agent(model, [act]))
+        async with anyio.create_task_group() as group, host:
+            await until(process.live_runs.run_ids)
+            group.start_soon(host.aclose)
+            await until(lambda: host.phase is Phase.DRAINING)
+            model.go_on.set()
+
+    go(work)
+    assert became(process) == ["done"]
