@@ -19,6 +19,7 @@ from ..ports.ids import Ids
 from ..ports.model_provider import ModelRequest, OfferedTool
 from ..ports.provider_failures import ProviderError, ProviderFailed
 from ..ports.tool_catalog import BoundCall
+from .budget import Budget, BudgetSpent
 from .call_order import predecessors
 from .intake import Step, step_of
 from .model_steps import ModelSteps
@@ -60,6 +61,7 @@ class AgentLoop:
         note: told when a call is made and when it is answered; never raises.
         steps_max: model steps of this run, 1 or more.
         events_max: when the run has so many events, no further step is asked for.
+        budget: what the turn may use.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class AgentLoop:
         *,
         steps_max: int = STEPS_MAX,
         events_max: int = EVENTS_MAX,
+        budget: Budget,
     ) -> None:
         self._recorder = recorder
         self._models = models
@@ -88,6 +91,7 @@ class AgentLoop:
         self._note = note
         self._steps_max = steps_max
         self._events_max = events_max
+        self._budget = budget
         self._history = History.shown(prompt.history)
         self._blocks = SegmentBlocks()
         self._fed = 0
@@ -105,6 +109,8 @@ class AgentLoop:
             failure = await self._steps()
         except ProviderError as error:
             return await self._failed(error.failure_class, error)
+        except BudgetSpent as error:
+            return await self._failed(FailureClass.STEP_LIMIT, error)
         except ToolNotOver as error:
             return await self._failed(FailureClass.TOOL_NOT_OVER, error)
         except StoreError:
@@ -131,6 +137,7 @@ class AgentLoop:
                 return None
             if len(self._recorder.events) >= self._events_max:
                 return FailureClass.STEP_LIMIT
+            self._budget.check()
             step = await self._step()
             if step is None or not step.calls or self._stopping.is_set():
                 return None

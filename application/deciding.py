@@ -105,7 +105,7 @@ def carried(command: c.AnyCommand) -> tuple[Event, ...]:
     """The candidates that a command brought, without those that its decision derives: what an exact retry repeats."""
     match command:
         case c.OpenRun():
-            return (command.admitted, command.opened, command.message, *command.host_messages)
+            return _present(command.admitted, command.opened, command.message, command.budget, *command.host_messages)
         case c.Append() | c.RecordStep():
             return command.facts
         case c.RefuseCall():
@@ -129,7 +129,7 @@ def carried(command: c.AnyCommand) -> tuple[Event, ...]:
         case c.ClaimContinuation():
             return (command.claimed, command.admitted)
         case c.StartContinuation():
-            return (command.started, *command.host_messages)
+            return _present(command.started, command.budget, *command.host_messages)
         case c.RepairContinuation():
             return (command.started, command.ended)
         case c.AbandonRun():

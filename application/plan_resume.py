@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..domain.errors import StoreDamaged, StoreError
-from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunOpened, RunStatus, Trigger
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, Protocol, RunOpened, RunStatus, Trigger
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId, run_stream, session_stream
 from ..domain.planning.facts import (
     Candidate,
@@ -60,6 +60,7 @@ class PlanRequest:
         expected_high_water: what the caller saw, None where it expects nothing.
         accepted_drift: what may differ from the recorded profile.
         drop_permissions: open questions are dropped without an answer.
+        budgets: what the turn may use from now on, what its lineage has used included; by default as it was recorded.
         adopt: foreign runs are continued knowingly.
     """
 
@@ -67,6 +68,7 @@ class PlanRequest:
     expected_high_water: int | None = None
     accepted_drift: frozenset[Drift] = frozenset()
     drop_permissions: bool = False
+    budgets: Budgets | None = None
     adopt: bool = False
     trigger: Trigger = Trigger.PERSON
 
@@ -256,6 +258,7 @@ class PlanResume:
             authority=authority,
             not_over=not_over,
             drop_permissions=request.drop_permissions,
+            budgets=request.budgets,
             accepted_drift=request.accepted_drift,
             window=None if window is None else ModelWindow(window),
             ids_taken=frozenset(taken),

@@ -12,7 +12,7 @@ from anyio import to_thread
 from ..domain.commands import ClaimContinuation, StartContinuation
 from ..domain.errors import StoreError, StoreUnavailable, WriteRefused
 from ..domain.events.model import HostMessage
-from ..domain.events.run import RunClaimed, StartKind
+from ..domain.events.run import BudgetSet, RunClaimed, StartKind
 from ..domain.events.session import RunAdmitted, RunKind
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId
 from ..domain.planning.outcome import Continue, Note, Park, Reason
@@ -207,7 +207,16 @@ class ResumeRun:
         if proof is None:
             return Reason(ParkReason.CONTINUATION_STARTED_INDETERMINATE, {"claim": plan.claim_id})
         granted = (await self._ledger.session(owned.session_id)).granted
-        return Begun(_identity(owned, plan), owned, receipt, proof, plan.replay.items, tuple(granted.values()))
+        return Begun(
+            _identity(owned, plan),
+            owned,
+            receipt,
+            proof,
+            plan.replay.items,
+            tuple(granted.values()),
+            plan.budgets,
+            plan.used,
+        )
 
     async def _acquire(self, claim: ClaimContinuation) -> bool:
         """Claim, once; when its commit is in doubt, this very attempt finds out: nobody else has its ids."""
@@ -256,7 +265,9 @@ class ResumeRun:
             for told in plan.told
         )
         guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages)
+        budgets = plan.budgets
+        budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
+        return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
 
     def _parked(self, session_id: SessionId, plan: Park, repaired: Repaired | None) -> Parked:
         codes = tuple(code.value for code in plan.codes)

@@ -17,6 +17,7 @@ from .agent_loop import EVENTS_MAX, STEPS_MAX, AgentLoop, Prompt, RunOutcome
 from .asking import Asking
 from .async_ledger import AsyncLedger
 from .before_dispatch import BeforeDispatch
+from .budget import Budget
 from .implementations import FORMAT_SECONDS_MAX, Implementations
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
@@ -141,6 +142,7 @@ class RunAgent:
             screen.tell,
             steps_max=limits.steps_max,
             events_max=limits.events_max,
+            budget=Budget(recorder, begun.budgets, begun.used),
         )
         return await loop.run()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..domain.errors import SafepointError, StoreError
+from ..domain.events.run import Budgets
 from ..domain.identifiers import RunId, SessionId
 from .agent import Agent
 from .agent_loop import RunOutcome
@@ -60,6 +61,7 @@ class RunTurn:
         started: Callable[[LiveRun], None] = lambda run: None,
         *,
         context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
     ) -> TurnResult:
         """Run a turn.
 
@@ -68,6 +70,7 @@ class RunTurn:
             text: the user's message, not empty.
             started: told how to stop the run.
             context: what a person or the host says of the history; by default all of it is given.
+            budgets: what the turn may use, its continuations included; by default it is not bounded.
 
         Raises:
             SessionBusy: another process owns the session.
@@ -80,7 +83,7 @@ class RunTurn:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
-            begun = await self._start(owned, agent, text, context)
+            begun = await self._start(owned, agent, text, context, budgets)
         except StoreError:
             self._ownership.keep(owned)  # whether the run was opened is not known
             raise

@@ -7,10 +7,11 @@ from functools import partial
 
 from anyio import to_thread
 
+from ..domain.budgets import NOTHING, Used
 from ..domain.commands import OpenRun
 from ..domain.errors import StoreUnavailable
 from ..domain.events.model import HostMessage, UserMessage
-from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Protocol, RunOpened
+from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Protocol, RunOpened
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
 from ..domain.identifiers import ExecutionIdentity
 from ..domain.replay.items import Item
@@ -31,6 +32,8 @@ class Begun:
     Attributes:
         history: what the provider is shown before the run's own items.
         grants: decisions of a person that the first commit took over.
+        budgets: what its turn may use, None where it is not bounded.
+        used: what its lineage used before it.
     """
 
     identity: ExecutionIdentity
@@ -39,6 +42,8 @@ class Begun:
     proof: StartProof
     history: tuple[Item, ...]
     grants: tuple[GrantPosted, ...] = ()
+    budgets: Budgets | None = None
+    used: Used = NOTHING
 
 
 class StartTurn:
@@ -60,7 +65,9 @@ class StartTurn:
         self._spines = spines
         self._protocol = protocol
 
-    async def __call__(self, owned: Owned, agent: Agent, text: str, choice: ContextChoice = ALL) -> Begun:
+    async def __call__(
+        self, owned: Owned, agent: Agent, text: str, choice: ContextChoice = ALL, budgets: Budgets | None = None
+    ) -> Begun:
         """Admit and open a run with its user message, in one commit.
 
         Args:
@@ -68,6 +75,7 @@ class StartTurn:
             agent: what the run is executed with.
             text: the user's message, not empty.
             choice: what a person or the host says of the history.
+            budgets: what the turn may use, its continuations included.
 
         Raises:
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown.
@@ -81,17 +89,23 @@ class StartTurn:
             self._context, owned.session_id, head, identity.run_id, agent, text, choice, given_up=session.abandoned
         )
         context = await to_thread.run_sync(make)
-        attempt = StartAttempt(self._command(owned, identity, agent, text, context))
+        attempt = StartAttempt(self._command(owned, identity, agent, text, context, budgets))
         try:
             receipt, proof = await attempt(self._ledger)
         except StoreUnavailable:
             receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
         assert proof is not None  # its ids are of this attempt alone, and it has not given the proof before
         granted = (await self._ledger.session(owned.session_id)).granted
-        return Begun(identity, owned, receipt, proof, context.history, tuple(granted.values()))
+        return Begun(identity, owned, receipt, proof, context.history, tuple(granted.values()), budgets)
 
     def _command(
-        self, owned: Owned, identity: ExecutionIdentity, agent: Agent, text: str, context: TurnContext
+        self,
+        owned: Owned,
+        identity: ExecutionIdentity,
+        agent: Agent,
+        text: str,
+        context: TurnContext,
+        budgets: Budgets | None,
     ) -> OpenRun:
         opened = RunOpened(
             **self._spines.run(identity),
@@ -127,4 +141,5 @@ class StartTurn:
                 )
                 for one in context.told
             ),
+            budget=None if budgets is None else BudgetSet(**self._spines.run(identity), budgets=budgets),
         )

@@ -21,7 +21,7 @@ from .events.outside import (
     WorkspaceRenewed,
     WorkspaceTransitioned,
 )
-from .events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunError, RunOpened
+from .events.run import BudgetSet, CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunError, RunOpened
 from .events.session import GrantPosted, NoticePosted, OperationAttested, RunAbandoned, RunAdmitted, SessionOpened
 from .events.tool import (
     ToolAttested,
@@ -77,6 +77,7 @@ class OpenRun(Command):
     admitted: RunAdmitted
     session_opened: SessionOpened
     host_messages: tuple[HostMessage, ...] = ()
+    budget: BudgetSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,7 @@ class StartContinuation(Command):
     source_run_id: RunId
     started: ContinuationStarted
     host_messages: tuple[HostMessage, ...] = ()
+    budget: BudgetSet | None = None
 
 
 @dataclass(frozen=True, slots=True)

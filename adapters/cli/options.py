@@ -88,6 +88,25 @@ LeaveOutDamagedOption: TypeAlias = Annotated[
     bool,
     typer.Option("--leave-out-damaged", help="Leave out earlier turns whose record is damaged; the model is told."),
 ]
+MaxStepsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max-steps", min=1, show_default=False, help="Model steps that the turn may make, resumes included."
+    ),
+]
+MaxTokensOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, show_default=False, help="Tokens that the turn may use, in and out."),
+]
+MaxSecondsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max-seconds",
+        min=1,
+        show_default=False,
+        help="Seconds that the turn may be executed, without waiting for you.",
+    ),
+]
 DropPermissionsOption: TypeAlias = Annotated[
     bool, typer.Option("--drop-permissions", help="Drop open questions unanswered; their calls are not executed.")
 ]

@@ -8,7 +8,7 @@ from ...application.agent import Agent
 from ...application.inspect_runs import RunSeen
 from ...application.inspect_sessions import SessionSummary
 from ...application.plan_resume import PlanRequest
-from ...domain.events.run import ExecutionProfile
+from ...domain.events.run import Budgets, ExecutionProfile
 from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
@@ -56,7 +56,13 @@ def source_of(runtime: Runtime, summary: SessionSummary) -> Source:
     return Source(run_id, None)
 
 
-def request_of(accept_drift: str | None, expect_high_water: int | None, *, drop_permissions: bool) -> PlanRequest:
+def request_of(
+    accept_drift: str | None,
+    expect_high_water: int | None,
+    *,
+    drop_permissions: bool,
+    budgets: Budgets | None = None,
+) -> PlanRequest:
     """What the options ask of a plan.
 
     Raises:
@@ -71,7 +77,15 @@ def request_of(accept_drift: str | None, expect_high_water: int | None, *, drop_
         expected_high_water=expect_high_water,
         accepted_drift=frozenset(map(Drift, names)),
         drop_permissions=drop_permissions,
+        budgets=budgets,
     )
+
+
+def budgets_of(steps: int | None, tokens: int | None, seconds: int | None) -> Budgets | None:
+    """What the options say of what the turn may use; None where they say nothing."""
+    if steps is tokens is seconds is None:
+        return None
+    return Budgets(steps_max=steps, tokens_max=tokens, seconds_max=seconds)
 
 
 def parking_of(runtime: Runtime, session_id: SessionId, reasons: tuple[Reason, ...]) -> Parking:

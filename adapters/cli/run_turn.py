@@ -12,6 +12,7 @@ from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
 from ...application.turn_context import ContextChoice
+from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
@@ -37,6 +38,7 @@ def run_turn(
     options: AgentOptions,
     store: Path,
     context: ContextChoice,
+    budgets: Budgets | None = None,
 ) -> int:
     """Check everything that was given, then open the store and drive the turn; returns the exit status."""
     named = session_id_of(None, session)
@@ -54,7 +56,9 @@ def run_turn(
         commands = CommandLines(store, options.script, options.workspace)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
-            result: TurnResult = await use_case(session_id, text, agent, screen, started, context=context)
+            result: TurnResult = await use_case(
+                session_id, text, agent, screen, started, context=context, budgets=budgets
+            )
             return result
 
         with driving.explaining(session_id, commands):

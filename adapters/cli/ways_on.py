@@ -70,6 +70,13 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield WayOn(commands.about("status", "--session", session), "see who works on it")
         yield WayOn(commands.about("cancel", session), "stop what is running")
         return
+    if spent := next((one.detail for one in parking.reasons if one.detail.get("why") == "budget_spent"), None):
+        more = int(str(spent["limit"])) + max(int(str(spent["have"] or 0)), 1)
+        resume = commands.asking("resume", session, f"--max-{spent['what']}", str(more))
+        yield WayOn(resume, f"continue with more {spent['what']}; what was used before counts, and other limits go")
+        yield WayOn(commands.about("show", session), "see what was done")
+        yield _new_turn(session, commands, "start a new turn, with limits of its own")
+        return
     if ParkReason.RESUME_CANDIDATE_MISSING in codes:
         yield WayOn(commands.about("list"), "see all sessions")
         yield _new_turn(session, commands, "start a new turn")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from ...domain import canonical
 from ...domain.events.event import ToolName
+from ...domain.events.model import Usage
 from ...ports.model_step import Block, CallBlock, StepFinished, TextBlock, ThinkingBlock
 from ...ports.provider_failures import ProviderUnusable
 
@@ -52,13 +53,14 @@ class ScriptedCall(_Part):
 
 
 class ScriptedStep(_Part):
-    """One model step; `delay_seconds` passes before its answer begins."""
+    """One model step; `delay_seconds` passes before its answer begins, and `tokens` is what it says to have used."""
 
     text: str = ""
     thinking: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
     finish: Annotated[str, Field(min_length=1)] | None = None
     delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 0
+    tokens: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -81,6 +83,7 @@ class ScriptedStep(_Part):
             finish_reason=self.finish or ("tool_calls" if self.calls else "stop"),
             model=model,
             provider_response_id=f"scripted_{number}",
+            usage=None if self.tokens is None else Usage(output_tokens=self.tokens),
         )
 
 

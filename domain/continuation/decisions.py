@@ -107,7 +107,8 @@ def start(session: Session, source: Run, target: Run, command: StartContinuation
     if refusal := _startable(session, source, target, command.started, StartKind.RUNTIME_ADMISSION):
         return refusal
     taken, messages = take_inbox(session, command.started)
-    return (*taken, command.started, *command.host_messages, *messages)
+    budget = () if command.budget is None else (command.budget,)
+    return (*taken, command.started, *budget, *command.host_messages, *messages)
 
 
 def repair(session: Session, source: Run, target: Run, command: RepairContinuation) -> Decision:

@@ -143,6 +143,28 @@ class ContinuationStarted(RunEvent):
     epoch: Epoch
 
 
+class Budgets(Value):
+    """What a turn may use over its whole lineage; what is None is not bounded.
+
+    Attributes:
+        steps_max: model steps.
+        tokens_max: input and output tokens of all steps, as the provider reports them.
+        seconds_max: seconds of execution, without waiting for a person.
+    """
+
+    steps_max: Annotated[int, Field(ge=1)] | None = None
+    tokens_max: Annotated[int, Field(ge=1)] | None = None
+    seconds_max: Annotated[int, Field(ge=1)] | None = None
+
+
+class BudgetSet(RunEvent):
+    """What the turn may use, as a person or the host said when this run began; its continuations go on counting."""
+
+    topic: ClassVar[str] = "run.budget_set.v1"
+
+    budgets: Budgets
+
+
 class CancelRequested(RunEvent):
     """A person asked that the run stops; nothing is dispatched after it."""
 

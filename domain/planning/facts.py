@@ -9,6 +9,7 @@ from typing import NamedTuple, Self, TypeAlias
 
 from ..events.event import RunEvent
 from ..events.run import (
+    Budgets,
     ContinuationStarted,
     ExecutionProfile,
     PrefixRef,
@@ -161,6 +162,7 @@ class PlanFacts:
         existing: the continuation of this boundary that stands already, None where there is none.
         not_over: of the lineage's operations, those that are asked about and are not proven over.
         drop_permissions: a person drops open questions.
+        budgets: in place of those that the lineage recorded; None where nothing was said.
         checkpoint: None where the lineage accepted none.
         profile: what the host would run with now; its `tools` are ignored.
         tools: the catalog now.
@@ -191,6 +193,7 @@ class PlanFacts:
     authority: Authority = Authority.HELD_OR_FREE
     not_over: tuple[NotOver, ...] = ()
     drop_permissions: bool = False
+    budgets: Budgets | None = None
     checkpoint: CheckpointFacts | None = None
     policy_narrows: bool = False
     accepted_drift: frozenset[Drift] = frozenset()

@@ -54,6 +54,15 @@ def one_automatic_try(view: View) -> Iterator[Reason]:
         yield Reason(ParkReason.AUTO_RESUME_SPENT, {"run": claim.target.run_id, "claim": claim.claim_id})
 
 
+def budget_left(view: View) -> Iterator[Reason]:
+    """The turn may ask for another model step: what it may use over its lineage is not used up (ADR 0036)."""
+    candidate, spent = view.facts.candidate, view.used().spent(view.budgets())
+    interrupted = candidate is not None and candidate.status in {RunStatus.FAILED, RunStatus.CANCELLED}
+    if spent is not None and view.source is not None and interrupted:
+        about = {"run": view.source.ref.run_id, "why": "budget_spent", "what": spent.measure.value}
+        yield Reason(ParkReason.RESUME_CANDIDATE_MISSING, {**about, "have": spent.have, "limit": spent.limit})
+
+
 def session_free(view: View) -> Iterator[Reason]:
     """No open run and no living owner that works on it."""
     if view.facts.busy is not None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from ..budgets import NOTHING, Used
 from ..events.event import Json
-from ..events.run import ExecutionProfile, PrefixRef, RunStatus, TargetHeader, Trigger
+from ..events.run import Budgets, ExecutionProfile, PrefixRef, RunStatus, TargetHeader, Trigger
 from ..identifiers import ClaimId
 from ..reasons import ParkReason
 from ..replay.context import Told
@@ -72,6 +73,8 @@ class Continue:
         replay: exactly what the provider will see first.
         target: what the claim freezes and the start repeats.
         told: host messages that the first commit must carry.
+        budgets: what the turn may use, None where it is not bounded.
+        used: what its lineage has used of that.
     """
 
     segments: tuple[PrefixRef, ...]
@@ -84,6 +87,8 @@ class Continue:
     told: tuple[Told, ...]
     safety: SafetySnapshot
     notes: tuple[Note, ...] = ()
+    budgets: Budgets | None = None
+    used: Used = NOTHING
 
     @property
     def source(self) -> PrefixRef:

@@ -31,6 +31,7 @@ GATES: tuple[Gate, ...] = (
     gates_of_source.feature_enabled,
     gates_of_source.candidate_exists,
     gates_of_source.one_automatic_try,
+    gates_of_source.budget_left,
     gates_of_source.session_free,
     # 2 it can be read and believed
     gates_of_source.lineage_readable,
@@ -97,6 +98,8 @@ def _continue(view: View, notes: tuple[Note, ...]) -> Continue:
         told=_told(view),
         safety=_safety(view, profile, facts.workspace),
         notes=notes,
+        budgets=view.budgets(),
+        used=view.used(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from ..budgets import Spending
 from ..events.event import RunEvent
 from ..events.model import ModelStepCompleted
 from ..events.outside import (
@@ -16,8 +17,8 @@ from ..events.outside import (
     WorkspaceRenewed,
     WorkspaceTransitioned,
 )
-from ..events.run import ContinuationStarted, RunEnded, RunOpened
-from ..events.tool import Life, Statement, ToolAttested, ToolDispatched, ToolRedeliveryStarted
+from ..events.run import BudgetSet, ContinuationStarted, RunEnded, RunOpened
+from ..events.tool import Life, Statement, ToolAttested, ToolDispatched, ToolRedeliveryStarted, ToolResponded
 from ..identifiers import ExecutionIdentity, HandleId, IncarnationId, OperationId
 
 
@@ -42,6 +43,7 @@ class Survey:
         deliveries: of every operation that was dispatched, in order.
         declared_over: how many deliveries of an operation, from the first, a person has said to be over.
         last_step: the model step that was completed last.
+        spending: what the run used, and what it may use.
         workspace_identity, cwd: where the run was at its end.
     """
 
@@ -56,6 +58,7 @@ class Survey:
         "open_jobs",
         "open_permissions",
         "opening",
+        "spending",
         "terminals",
         "workspace_identity",
     )
@@ -70,6 +73,7 @@ class Survey:
         self.deliveries: dict[OperationId, tuple[Delivery, ...]] = {}
         self.declared_over: dict[OperationId, int] = {}
         self.last_step: ModelStepCompleted | None = None
+        self.spending = Spending()
         self.workspace_identity: str | None = None
         self.cwd: str | None = None
         self._newest: ExecutionIdentity | None = None
@@ -90,16 +94,20 @@ class Survey:
         if self.length == 1:
             self.opening = event
         self.workspace_identity, self.cwd = event.workspace_identity, event.cwd
+        self.spending.feed(event)
 
     def _take_end(self, event: RunEnded) -> None:
         self.terminals.append(event)
+        self.spending.feed(event)
 
     def _take_step(self, event: ModelStepCompleted) -> None:
         self.last_step = event
+        self.spending.feed(event)
 
     def _take_delivery(self, event: ToolDispatched | ToolRedeliveryStarted) -> None:
         operation_id = event.operation_id
         earlier = self.deliveries.get(operation_id, ())
+        self.spending.feed(event)
         self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
 
     def _take_statement(self, event: ToolAttested) -> None:
@@ -108,9 +116,14 @@ class Survey:
 
     def _take_question(self, event: PermissionRequested) -> None:
         self.open_permissions[event.request_id] = event
+        self.spending.feed(event)
 
     def _take_answer(self, event: PermissionDecided | PermissionClosed) -> None:
         self.open_permissions.pop(event.request_id, None)
+        self.spending.feed(event)
+
+    def _take_use(self, event: ToolResponded | BudgetSet) -> None:
+        self.spending.feed(event)
 
     def _take_job(self, event: BackgroundStarted) -> None:
         if not event.detached:
@@ -128,6 +141,8 @@ class Survey:
     # By exact type: most events are none of these.
     _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
         ToolDispatched: _take_delivery,
+        ToolResponded: _take_use,
+        BudgetSet: _take_use,
         ToolRedeliveryStarted: _take_delivery,
         ToolAttested: _take_statement,
         ModelStepCompleted: _take_step,

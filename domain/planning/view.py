@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..events.run import ExecutionProfile
+from ..budgets import NOTHING, Used
+from ..events.run import Budgets, ExecutionProfile
 from ..replay.history import Replay
 from ..replay.origin import origin_of
 from ..replay.segment import Segment
@@ -46,6 +47,15 @@ class View:
             history = self.histories.before(len(self.lineage), origin_of(shown_to), NEWEST.version)
             self._replay = history.replay()
         return self._replay
+
+    def used(self) -> Used:
+        """What the lineage has used."""
+        return sum((survey.spending.used() for survey in self.surveys), NOTHING)
+
+    def budgets(self) -> Budgets | None:
+        """What the turn may use: as was said now, else as the newest run says that said anything."""
+        recorded = (survey.spending.budgets for survey in reversed(self.surveys))
+        return self.facts.budgets or next((budgets for budgets in recorded if budgets is not None), None)
 
     @property
     def source(self) -> SegmentFacts | None:

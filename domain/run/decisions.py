@@ -46,7 +46,8 @@ def open_run(session: Session, head: Run | None, head_digest: str, run: Run, com
     if refusal := _outdated(session, head, head_digest, opened):
         return refusal
     taken, messages = take_inbox(session, opened)
-    facts = (opened, command.message, *command.host_messages, *messages)
+    budget = () if command.budget is None else (command.budget,)
+    facts = (opened, command.message, *budget, *command.host_messages, *messages)
     return (*admission, *of_ended_turn(session, opened), *taken, *facts)
 
 

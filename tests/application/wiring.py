@@ -56,7 +56,7 @@ from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
 from safepoint.application.turn_context import ALL, ContextChoice
 from safepoint.domain.events.event import Event
-from safepoint.domain.events.run import RunEnded
+from safepoint.domain.events.run import Budgets, RunEnded
 from safepoint.domain.events.session import RunAdmitted
 from safepoint.domain.events.tool import ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import OperationId, RunId, SessionId, run_stream, session_stream
@@ -243,10 +243,13 @@ class Process:
         screen: Screen | None = None,
         started: Callable[[LiveRun], None] = lambda live: None,
         context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
     ) -> TurnResult:
         """Run one user message to its end."""
         agent = self.agent(model, tools, gate)
-        return await self.run_turn(session_id, text, agent, screen or Screen(), started, context=context)
+        return await self.run_turn(
+            session_id, text, agent, screen or Screen(), started, context=context, budgets=budgets
+        )
 
     async def resume(
         self,

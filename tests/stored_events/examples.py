@@ -139,6 +139,7 @@ _ALL = (
         },
         {"workspace_identity": WORKSPACE, "profile": FULL_PROFILE, "protocol": PROTOCOL},
     ),
+    _examples(run.BudgetSet, {"budgets": {}}, {"budgets": {"steps_max": 9, "tokens_max": 1000, "seconds_max": 60}}),
     _examples(run.CancelRequested, {"by": "Ada"}),
     _examples(run.RunError, {"error_class": "ProviderFailed", "code": "provider_failed"}),
     _examples(run.RunEnded, {"status": "failed", **OWNER}, {"failure_class": "app_restarted", "recovered": True}),

@@ -38,6 +38,7 @@ CATALOGUE = [
     "session.operation_attested.v1",
     "session.run_abandoned.v1",
     "run.opened.v1",
+    "run.budget_set.v1",
     "continuation.started.v1",
     "message.user.v1",
     "message.host.v1",

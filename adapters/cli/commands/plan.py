@@ -24,6 +24,9 @@ def plan(
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
     expect_high_water: o.HighWaterOption = None,
+    max_steps: o.MaxStepsOption = None,
+    max_tokens: o.MaxTokensOption = None,
+    max_seconds: o.MaxSecondsOption = None,
     store: o.StoreOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -33,12 +36,13 @@ def plan(
         from ..agents import AgentOptions
         from ..plan_resume import plan_resume
         from ..policies import PolicyOptions
-        from ..resumable import request_of
+        from ..resumable import budgets_of, request_of
         from ..session_names import session_id_of
 
         policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
         chosen = AgentOptions(provider, script, model, workspace, policy, window)
-        request = request_of(accept_drift, expect_high_water, drop_permissions=drop_permissions)
+        budgets = budgets_of(max_steps, max_tokens, max_seconds)
+        request = request_of(accept_drift, expect_high_water, drop_permissions=drop_permissions, budgets=budgets)
         named = session_id_of(session_argument, session)
         return plan_resume(out, named, chosen, request, places.store_path(store))
 

@@ -29,6 +29,9 @@ def run(
     deny: o.DenyOption = False,
     context_turns: o.ContextTurnsOption = None,
     leave_out_damaged: o.LeaveOutDamagedOption = False,
+    max_steps: o.MaxStepsOption = None,
+    max_tokens: o.MaxTokensOption = None,
+    max_seconds: o.MaxSecondsOption = None,
     store: o.StoreOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -37,11 +40,13 @@ def run(
     def work(out: Output) -> int:
         from ..agents import AgentOptions
         from ..policies import PolicyOptions
+        from ..resumable import budgets_of
         from ..run_turn import context_choice, run_turn
 
         policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
         chosen = AgentOptions(provider, script, model, workspace, policy, window)
+        budgets = budgets_of(max_steps, max_tokens, max_seconds)
         context = context_choice(context_turns, leave_out_damaged=leave_out_damaged)
-        return run_turn(out, prompt, session, chosen, places.store_path(store), context)
+        return run_turn(out, prompt, session, chosen, places.store_path(store), context, budgets)
 
     perform(work, as_json=as_json, store=store)

@@ -266,3 +266,21 @@ def test_what_cannot_drift_is_not_accepted(program: Program) -> None:
     ran = program("plan", "s1", "--accept-drift", "weather")
     assert ran.code == 2
     assert "weather is nothing to accept" in ran.err
+
+
+def test_a_turn_whose_budget_is_spent_is_continued_with_a_new_one_only(program: Program) -> None:
+    steps = [{"text": f"Step {number}.", "calls": [READ], "tokens": 100} for number in range(1, 4)]
+    script = program.script(*steps, {"text": "Done.", "tokens": 100})
+    ran = program(*program.run("--session", "s1", "--max-steps", "2", "--max-tokens", "1000"), "--json")
+    assert (ran.code, ran.document["failure_class"]) == (1, "step_limit")
+    assert ran.document["detail"] == "the turn has used 2 of the 2 steps that it may use"
+    assert [one["code"] for one in ran.document["reasons"]] == ["resume_candidate_missing"]
+    parked = program("resume", "s1", "--script", script, "--json")
+    assert (parked.code, parked.document["decision"]) == (3, "parked")
+    (reason,) = parked.document["reasons"]
+    assert (reason["detail"]["why"], reason["detail"]["have"], reason["detail"]["limit"]) == ("budget_spent", 2, 2)
+    (more, *_) = [one["command"] for one in parked.document["commands"]]
+    assert "--max-steps 4" in more
+    assert program("resume", "s1", "--script", script, "--max-tokens", "150").code == 3
+    resumed = program("resume", "s1", "--script", script, "--max-tokens", "1000", "--json")
+    assert (resumed.code, resumed.document["text"]) == (0, "Done.")
