@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         for row in chosen:
             started = time.perf_counter()
             console.print(f"measuring {row.name}", style="dim")
+            work.settle()
             results += measured(row, work)
             console.print(f"  {time.perf_counter() - started:.0f} s", style="dim")
     finally:

@@ -31,6 +31,7 @@ def claim_beside_claims(work: Workplace) -> Iterator[Measured]:
         for count, place in places.items():
             work.tell(f"making a store of {count:,} claims")
             _kept_claims(place, count)
+        work.settle()
         taken: dict[int, list[float]] = {count: [] for count in places}
         for place in places.values():
             _each_claim(place, 1)  # reads what a first command reads

@@ -70,6 +70,7 @@ def pair_in_large_places(work: Workplace) -> Iterator[Measured]:
         old = Writing(long, *long.kept_run(work.sizes.long_run))
         runs = {"empty": empty.begin(), "store": crowded.begin(), "run": old}
         taken: dict[str, list[float]] = {name: [] for name in runs}
+        work.settle()
         for run in runs.values():
             each_pair(run, work.sizes.pairs // 10 + 1)  # reads what a first command reads
         for _ in range(work.sizes.rounds):

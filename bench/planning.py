@@ -36,6 +36,7 @@ def plan_of_a_long_run(work: Workplace) -> Iterator[Measured]:
         with runtime.parts.store().events.snapshot() as reader:
             states = list(states_of(reader, run_stream(run_id)))
         validate = validator()
+        work.settle()
         ours: list[Taken] = []
         baseline: list[Taken] = []
         for _ in range(work.sizes.reading_rounds):

@@ -35,6 +35,7 @@ def repair_at_start(work: Workplace) -> Iterator[Measured]:
         work.tell(f"interrupting {work.sizes.interrupted_runs:,} runs")
         before = _interrupt(path, work.sizes.interrupted_runs)
         states = list(states_since(path, before))
+        work.settle()
         taken, written = _repaired(path, work.sizes.interrupted_runs)
         ours.append(taken)
         reading.append(baseline_of(states, validate))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,8 +46,14 @@ class Workplace:
         """A store of `Sizes.small_store` events."""
         return self._made("small.sqlite", self.sizes.small_store)
 
+    def settle(self) -> None:
+        """Let what was prepared be over: nothing of it is collected or written back while something is measured."""
+        gc.collect()
+        os.sync()
+
     def _made(self, name: str, events: int) -> Path:
         path = self.fresh(name)
         self.tell(f"making a store of {events:,} events")
         large_store(path, events, self.sizes.events_per_run)
+        self.settle()
         return path

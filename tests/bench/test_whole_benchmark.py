@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.page import lines
+
 ROOT = Path(__file__).parents[2]
 SECTION_21 = {
     "pair",
@@ -50,6 +52,10 @@ def test_every_row_works_and_every_bar_is_written(tmp_path: Path) -> None:
             assert bar["ratio"] > 0, f"{name}: {bar['why_not_measured']}"
             assert bar["holds"] is ((bar["ratio"] >= bar["bar"]) if bar["at_least"] else (bar["ratio"] <= bar["bar"]))
     assert list((tmp_path / "work").iterdir()) == []
+    page = "\n".join(lines(written))
+    assert all(f"(`{name}`)" in page for name in SECTION_21)
+    assert "not measured: peers were left out" in page
+    assert "| rebuild, 2,000 events | " in page
 
 
 @pytest.mark.parametrize("arguments", [("speed",), ("--scale", "fast")])
