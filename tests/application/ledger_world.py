@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from safepoint.adapters.memory.event_store import MemoryStore
@@ -14,7 +15,8 @@ from safepoint.application.ledger import Ledger, Receipt
 from safepoint.domain.commands import AnyCommand
 from safepoint.domain.errors import StoreFull, StoreUnavailable, WriteRefused
 from safepoint.domain.events.event import Event
-from safepoint.domain.identifiers import IncarnationId
+from safepoint.domain.identifiers import IncarnationId, SessionId
+from safepoint.domain.projections import TABLES, Column
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, unseal
 from safepoint.ports.event_store import Commit, CommitAnswer, Damaged, EventReader, EventStore
 from safepoint.ports.incarnations import Incarnation
@@ -93,11 +95,13 @@ class World:
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
         self._points: dict[str, list[Exception]] = {}
+        self._killing: list[str] = []
+        self._path = folder / "store.sqlite"
         self.store: MemoryStore | SqliteStore
         if kind == "memory":
             self.store = MemoryStore()
         else:
-            self.store = open_store(folder / "store.sqlite", on_point=self._hit)
+            self.store = open_store(self._path, on_point=self._hit)
         self.events = WatchedEvents(self.store.events)
         self.owners = self.store.owners
         self.ledger = Ledger(self.events, self.owners)
@@ -170,7 +174,36 @@ class World:
         else:
             self._points.setdefault("store.statement:1", []).append(StoreFull("no room"))
 
+    def kill_connection(self, instant: str) -> None:
+        """Take the connection away in the middle of the next transaction, as an error of the disk does."""
+        if isinstance(self.store, MemoryStore):
+            self.store.fail_next(Failure.UNAVAILABLE)
+        else:
+            self._killing.append(instant)
+
+    def content(self) -> object:
+        """All that the store holds, as both kinds of store hold it: records in order, rows, owners, and the count."""
+        names = list(self.store.streams())
+        with self.store.events.snapshot() as reader:
+            records = {name: reader.read(name, limit=10_000) for name in names}
+        owners = {name.removeprefix("session:"): None for name in names if name.startswith("session:")}
+        owned = {name: self.owners.owner(SessionId(name)) for name in owners}
+        return records, self._rows(), owned, self.store.condition().events
+
+    def _rows(self) -> dict[str, list[tuple[Column, ...]]]:
+        if isinstance(self.store, MemoryStore):
+            rows = self.store._tables.projections
+            return {name: sorted((tuple(row.values()) for row in rows[name].values()), key=repr) for name in TABLES}
+        with closing(sqlite3.connect(self._path)) as raw:
+            found = {name: raw.execute(f"SELECT {', '.join(TABLES[name].columns)} FROM {name}") for name in TABLES}
+            return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
     def _hit(self, point: str) -> None:
+        if self._killing and point == self._killing[0]:
+            self._killing.pop()
+            assert isinstance(self.store, SqliteStore)
+            assert self.store._writer is not None
+            self.store._writer._connection.close()
         if planned := self._points.get(point):
             raise planned.pop(0)
 

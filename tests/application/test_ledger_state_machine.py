@@ -1,28 +1,33 @@
-"""Random commands, retries, lost versions, failing commits and takeovers on two ledgers of one store, beside a model.
+"""Random commands, retries, lost versions, rolled-back neighbours, failing commits, killed connections and takeovers,
+on two ledgers of one store: the same on a store in memory and on one in SQLite, beside a model.
 
-The model knows the rules of SPEC section 7 in the plainest form; ledger and store must agree with it after each step.
+The model knows the rules of SPEC section 7 in the plainest form. Both stores must answer alike, agree with it, and hold
+the same bytes, rows, ids and owners after each step.
 """
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from safepoint.application.ledger import Receipt
+from safepoint.application.ledger import Ledger, Receipt
 from safepoint.domain.commands import AnyCommand, ClaimContinuation
-from safepoint.domain.errors import StoreUnavailable, WriteRefused
+from safepoint.domain.errors import StoreError, WriteRefused
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.identifiers import SessionId
 
 from ..domain.facts import Facts, prefix
-from .ledger_world import World
+from .ledger_world import STORES, Caller, World, together
 
 SESSIONS = ("s1", "s2")
 CALLS = ("a", "b", "c")
+INSTANTS = ("store.begin", "store.statement:1", "store.statement:2", "store.before_commit")
 ENDS = (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.COMPLETED)
 
 
@@ -51,8 +56,10 @@ class Ledgers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World("memory", Path())
-        self.ledgers = [self.world.ledger, self.world.another_ledger(cached_streams_max=2)]
+        self.folder = tempfile.TemporaryDirectory(prefix="safepoint-")
+        self.worlds = [World(kind, Path(self.folder.name)) for kind in STORES]
+        self.world = self.worlds[0]
+        self.ledgers = [(world.ledger, world.another_ledger(cached_streams_max=2)) for world in self.worlds]
         self.owner = dict.fromkeys(SESSIONS, 1)
         self.heads: dict[str, Model] = {}
         self.runs: list[Model] = []
@@ -83,6 +90,8 @@ class Ledgers(RuleBasedStateMachine):
     @rule(ledger=st.integers(0, 1), session=st.sampled_from(SESSIONS), call=st.sampled_from(CALLS))
     def dispatch(self, ledger: int, session: str, call: str) -> None:
         run = self.heads[session]
+        if call not in run.calls:
+            self.record_step(ledger, session, {call})
         if call not in run.facts.called:
             return
         code = run.sealed or ("run_sealed" if run.stopping else None)
@@ -167,7 +176,8 @@ class Ledgers(RuleBasedStateMachine):
     def retry(self, ledger: int, data: st.DataObject) -> None:
         """Whatever was written before converges on its first result, whoever asks and whenever."""
         command, first = data.draw(st.sampled_from(self.done))
-        again = self.ledgers[ledger].execute(command)
+        again = self._execute(ledger, command)
+        assert isinstance(again, Receipt)
         assert (again.first, again.events) == (False, first.events)
 
     @rule(ledger=st.integers(0, 1), session=st.sampled_from(SESSIONS))
@@ -186,14 +196,47 @@ class Ledgers(RuleBasedStateMachine):
         command = run.facts.append(run.facts.user("x", steering=True))
         if run.sealed or not run.written:
             return
-        self.ledgers[ledger].forget(run.facts.session_id)  # else it may lose its version first, and store nothing
-        self.world.fail_commit(stored=stored)
-        with pytest.raises(StoreUnavailable):
-            self.ledgers[ledger].execute(command)
-        receipt = self.ledgers[1 - ledger].execute(command)
-        assert receipt.first is not stored
-        run.written += 1
-        self.done.append((command, receipt))
+        self._forget(ledger, session)  # else it may lose its version first, and store nothing
+        for world in self.worlds:
+            world.fail_commit(stored=stored)
+        assert self._execute(ledger, command) == "store_unavailable"
+        self._converged(1 - ledger, command, run, first=not stored)
+
+    @rule(ledger=st.integers(0, 1), session=st.sampled_from(SESSIONS), instant=st.sampled_from(INSTANTS))
+    def connection_dies(self, ledger: int, session: str, instant: str) -> None:
+        """The connection is gone in the middle of a transaction: nothing of it is kept, and the next try opens anew."""
+        run = self.heads[session]
+        command = run.facts.append(run.facts.user("x", steering=True))
+        if run.sealed or not run.written:
+            return
+        self._forget(ledger, session)
+        for world in self.worlds:
+            world.kill_connection(instant)
+        assert self._execute(ledger, command) == "store_unavailable"
+        self._converged(ledger, command, run, first=True)
+
+    @rule(session=st.sampled_from(SESSIONS), same=st.booleans())
+    def neighbour_rolls_back(self, session: str, same: bool) -> None:
+        """Two commands meet in one group, and the first is rolled back: the second is kept, or decided anew."""
+        other = session if same else next(one for one in SESSIONS if one != session)
+        first, second = self.heads[session], self.heads[other]
+        if first.sealed or second.sealed or not first.written or not second.written:
+            return
+        lost = first.facts.append(first.facts.user("lost", steering=True))
+        kept = second.facts.append(second.facts.user("kept", steering=True))
+        answers = []
+        for world in self.worlds:
+            world.ledger.forget(SessionId(session))
+            world.ledger.forget(SessionId(other))
+            world.events.before_append(world.events.damage_next, after=1)
+            answers.append([outcome(caller) for caller in together(world, lost, kept)])
+        assert answers[0] == answers[1]
+        assert answers[0][0] == "store_damaged"
+        receipt = answers[0][1]
+        assert isinstance(receipt, Receipt)
+        assert receipt.first
+        second.written += 1
+        self.done.append((kept, receipt))
 
     @rule(ledger=st.integers(0, 1), session=st.sampled_from(SESSIONS))
     def overtaken(self, ledger: int, session: str) -> None:
@@ -203,8 +246,10 @@ class Ledgers(RuleBasedStateMachine):
             return
         meanwhile = run.facts.append(run.facts.user("first", steering=True))
         mine = run.facts.append(run.facts.user("second", steering=True))
-        self.world.events.before_append(lambda: self.ledgers[1].execute(meanwhile))
-        receipt = self.ledgers[0].execute(mine)
+        for world, (_, another) in zip(self.worlds, self.ledgers, strict=True):
+            world.events.before_append(partial(another.execute, meanwhile))
+        receipt = self._execute(0, mine)
+        assert isinstance(receipt, Receipt)
         assert receipt.first
         run.written += 2
         self.done.append((mine, receipt))
@@ -219,12 +264,14 @@ class Ledgers(RuleBasedStateMachine):
         old.epoch = run.facts.epoch
         self.stale.append((old, old.append(old.cancelled())))
         self.owner[session] += 1
-        successor = self.world.facts("x", session=session, incarnation=f"i{self.owner[session]}")
+        successor = Facts("x", session=session, incarnation=f"i{self.owner[session]}")
+        for world in self.worlds:
+            world.own(successor)
         for one in self.runs:
             if one.facts.session_id == session:
                 one.facts.incarnation_id, one.facts.epoch = successor.incarnation_id, successor.epoch
-        for ledger in self.ledgers:
-            ledger.forget(run.facts.session_id)
+        for ledger in (0, 1):
+            self._forget(ledger, session)
 
     @precondition(lambda self: self.stale)
     @rule(ledger=st.integers(0, 1), data=st.data())
@@ -236,13 +283,26 @@ class Ledgers(RuleBasedStateMachine):
 
     @invariant()
     def streams_verify_and_are_as_long_as_the_model_says(self) -> None:
-        for run in self.runs:
-            assert len(self.world.stream(f"run:{run.facts.run_id}")) == run.written, run
-        for session, written in self.session_events.items():
-            assert len(self.world.stream(f"session:{session}")) == written
+        for world in self.worlds:
+            for run in self.runs:
+                assert len(world.stream(f"run:{run.facts.run_id}")) == run.written, run
+            for session, written in self.session_events.items():
+                assert len(world.stream(f"session:{session}")) == written
+
+    @invariant()
+    def both_stores_hold_the_same(self) -> None:
+        memory, sqlite = self.worlds
+        assert memory.content() == sqlite.content()
 
     def teardown(self) -> None:
-        assert self.world.consistent()
+        try:
+            for world in self.worlds:
+                assert world.consistent()
+                assert list(world.store.faults()) == []
+        finally:
+            for world in self.worlds:
+                world.close()
+            self.folder.cleanup()
 
     # ---- how it is asked -------------------------------------------------------------------------------------------
 
@@ -250,7 +310,8 @@ class Ledgers(RuleBasedStateMachine):
         head = self.heads.get(session)
         facts = Facts(f"r{len(self.runs)}", session=session)
         if head is None:
-            self.world.own(facts)
+            for world in self.worlds:
+                world.own(facts)
         else:
             facts.incarnation_id, facts.epoch = head.facts.incarnation_id, head.facts.epoch
         code = None if head is None or head.ended else "session_busy"
@@ -268,15 +329,47 @@ class Ledgers(RuleBasedStateMachine):
         if code is not None:
             self._refused(ledger, command, code)
             return False
-        receipt = self.ledgers[ledger].execute(command)
+        receipt = self._execute(ledger, command)
+        assert isinstance(receipt, Receipt), receipt
         assert receipt.first
         self.done.append((command, receipt))
         return True
 
     def _refused(self, ledger: int, command: AnyCommand, code: str) -> None:
-        with pytest.raises(WriteRefused) as refused:
-            self.ledgers[ledger].execute(command)
-        assert refused.value.code == code
+        assert self._execute(ledger, command) == code
+
+    def _execute(self, ledger: int, command: AnyCommand) -> Receipt | str:
+        """What comes of a command, which both stores must say: its receipt, or the code of its error."""
+        said = [attempt(ledgers[ledger], command) for ledgers in self.ledgers]
+        assert said[0] == said[1]
+        return said[0]
+
+    def _converged(self, ledger: int, command: AnyCommand, run: Model, *, first: bool) -> None:
+        receipt = self._execute(ledger, command)
+        assert isinstance(receipt, Receipt)
+        assert receipt.first is first
+        run.written += 1
+        self.done.append((command, receipt))
+
+    def _forget(self, ledger: int, session: str) -> None:
+        for ledgers in self.ledgers:
+            ledgers[ledger].forget(SessionId(session))
+
+
+def attempt(ledger: Ledger, command: AnyCommand) -> Receipt | str:
+    try:
+        return ledger.execute(command)
+    except (StoreError, WriteRefused) as error:
+        return error.code.value
+
+
+def outcome(caller: Caller) -> Receipt | str:
+    """What came of a command in a thread of its own."""
+    if caller.error is not None:
+        assert isinstance(caller.error, StoreError | WriteRefused), caller.error
+        return caller.error.code.value
+    assert caller.receipt is not None
+    return caller.receipt
 
 
 TestLedgers = Ledgers.TestCase
