@@ -20,11 +20,13 @@ class CommandLines:
     Attributes:
         script: repeated where a model is asked, because no record names it.
         workspace: repeated there where it was given, because the record names another.
+        permissions: options of a policy that was given, where that is what is asked about.
     """
 
     store: Path
     script: Path | None = None
     workspace: Path | None = None
+    permissions: tuple[str, ...] = ()
 
     def about(self, verb: str, *arguments: str) -> str:
         """A command that asks no model."""

@@ -39,7 +39,7 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
         assumed = isinstance(agent.provider, RecordedProvider)
         script = Path("SCRIPT") if assumed and agent.provider.profile().provider == SCRIPTED else options.script
-        commands = CommandLines(store, script, options.workspace)
+        commands = CommandLines(store, script, options.workspace, options.policy.arguments)
         return _report(out, runtime, summary.session_id, planned, commands, assumed=assumed)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
-from ...domain import canonical
+from ...domain.permission_policy import Otherwise, PermissionPolicy
 from ...ports.permission_gate import PermissionGate, PermissionRequest
 from ..permission.allow_list import AllowListGate
 from ..permission.deny import DenyGate
@@ -22,8 +20,6 @@ from .escaping import one_line
 from .persons import person
 from .usage import UsageError
 from .ways_on import answers
-
-_RECORDED: Final = re.compile(r"(?:allow (?P<listed>\*|\[.*\]), else )?(?P<rest>ask|deny)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -58,6 +54,13 @@ class PolicyOptions:
     def given(self) -> bool:
         """True when anything was said of what is permitted; where a person sits is none of it."""
         return bool(self.allow) or self.allow_all or self.ask or self.deny
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The options as they were given."""
+        given = (("--allow-all", self.allow_all), ("--ask", self.ask), ("--deny", self.deny))
+        listed = (part for name in self.allow for part in ("--allow", name))
+        return (*listed, *(option for option, is_given in given if is_given))
 
 
 def gate_of(
@@ -125,19 +128,13 @@ def _recorded_gate(policy_id: str, options: PolicyOptions) -> PermissionGate | N
     None where a name does not tell (a very long list is named by its digest), or a person is to be asked and it asks
     none.
     """
-    found = _RECORDED.fullmatch(policy_id)
-    if found is None or (options.ask_elsewhere and found["rest"] != "ask"):
+    policy = PermissionPolicy.named(policy_id)
+    if policy is None or policy.allowed is None:
         return None
-    otherwise: PermissionGate = _asker(options) if found["rest"] == "ask" else DenyGate()
-    listed = found["listed"]
-    if listed is None:
+    asks = policy.otherwise is Otherwise.ASK
+    if options.ask_elsewhere and not asks:
+        return None
+    otherwise: PermissionGate = _asker(options) if asks else DenyGate()
+    if not policy.allow_all and policy_id == policy.otherwise:
         return otherwise
-    if listed == "*":
-        return AllowListGate((), otherwise, allow_all=True)
-    try:
-        names = canonical.decode(listed.encode())
-    except canonical.CanonicalError:
-        return None
-    if not isinstance(names, list):
-        return None
-    return AllowListGate((name for name in names if isinstance(name, str)), otherwise)
+    return AllowListGate(policy.allowed, otherwise, allow_all=policy.allow_all)

@@ -69,10 +69,8 @@ def request_of(
         UsageError: something is to be accepted that cannot drift.
     """
     names = [name.strip() for name in (accept_drift or "").split(",") if name.strip()]
-    # Asking to accept another permission policy is understood and parks: a resume does not widen what a person allowed.
-    acceptable = [drift for drift in Drift if drift is not Drift.PERMISSION_POLICY]
     if unknown := sorted(set(names) - set(Drift)):
-        raise UsageError(f"{', '.join(unknown)} is nothing to accept.", f"Choose from: {', '.join(acceptable)}.")
+        raise UsageError(f"{', '.join(unknown)} is nothing to accept.", f"Choose from: {', '.join(Drift)}.")
     return PlanRequest(
         expected_high_water=expect_high_water,
         accepted_drift=frozenset(map(Drift, names)),

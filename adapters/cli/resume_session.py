@@ -46,7 +46,7 @@ def resume_session(
         summary = meant(inspect) if named is None else known(runtime, named)
         if summary is None:
             return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
-        commands = CommandLines(store, options.script, options.workspace)
+        commands = CommandLines(store, options.script, options.workspace, options.policy.arguments)
         source = source_of(runtime, summary)
         workspaces = runtime.parts.workspaces()
         try:

@@ -97,7 +97,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         resume = commands.asking("resume", session, "--workspace", parking.cwd)
         yield WayOn(resume, "continue in the folder that the run worked in")
     if drift := _drift(parking.reasons):
-        resume = commands.asking("resume", session, "--accept-drift", ",".join(drift))
+        policy = commands.permissions if Drift.PERMISSION_POLICY in drift else ()
+        resume = commands.asking("resume", session, *policy, "--accept-drift", ",".join(drift))
         yield WayOn(resume, "continue although that changed; the model is told")
     if codes & _AGAIN:
         yield WayOn(commands.asking("resume", session), "try again")
@@ -144,11 +145,8 @@ def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
         if reason.code is ParkReason.TOOL_CATALOG_MISMATCH and not _missing(reason.detail):
             found.append("tools")
         if reason.code is ParkReason.EXECUTION_PROFILE_MISMATCH:
-            changed = reason.detail.get("changed")
-            # Another permission policy is never accepted: a resume does not widen what a person allowed.
-            found += (
-                [str(one) for one in changed if one != Drift.PERMISSION_POLICY] if isinstance(changed, list) else []
-            )
+            acceptable = reason.detail.get("acceptable")  # a policy that permits more is none
+            found += [str(one) for one in acceptable] if isinstance(acceptable, list) else []
     return tuple(dict.fromkeys(found))
 
 

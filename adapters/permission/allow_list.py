@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...domain import canonical
+from ...domain.permission_policy import name_of
 from ...ports.cancel_signal import CancelSignal
 from ...ports.permission_gate import Allowed, AskReason, PermissionAnswer, PermissionGate, PermissionRequest
-
-POLICY_ID_CHARS_MAX = 2_000
 
 
 class AllowListGate(PermissionGate):
@@ -27,11 +25,7 @@ class AllowListGate(PermissionGate):
 
     def policy_id(self) -> str:
         """Name the policy: the same for the same names in any order."""
-        encoded = canonical.encode(sorted(self._names))
-        listed = "*" if self._allow_all else encoded.decode()
-        if len(listed) > POLICY_ID_CHARS_MAX // 2:
-            listed = f"sha256:{canonical.sha256_hex(encoded)}"
-        return f"allow {listed}, else {self._otherwise.policy_id()}"
+        return name_of(self._names, self._otherwise.policy_id(), allow_all=self._allow_all)
 
     def by_policy(self, request: PermissionRequest) -> PermissionAnswer | None:
         """Permit what is listed; of the rest, say what the other policy says."""

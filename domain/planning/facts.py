@@ -166,7 +166,6 @@ class PlanFacts:
         checkpoint: None where the lineage accepted none.
         profile: what the host would run with now; its `tools` are ignored.
         tools: the catalog now.
-        policy_narrows: the permission policy differs, and certainly permits nothing that the recorded one did not.
         accepted_drift: what a person said may differ.
         window: None where the model's window is not known; then nothing is too large.
         ids_taken: those of the fresh ids that the store knows already.
@@ -195,7 +194,6 @@ class PlanFacts:
     drop_permissions: bool = False
     budgets: Budgets | None = None
     checkpoint: CheckpointFacts | None = None
-    policy_narrows: bool = False
     accepted_drift: frozenset[Drift] = frozenset()
     window: ModelWindow | None = None
     ids_taken: frozenset[str] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events.run import ExecutionProfile, ToolProfile
+from ..permission_policy import narrows
 from ..reasons import ParkReason
 from .catalog import SHOWN_DIGEST_CHARS, catalog_digest
 from .facts import Drift
@@ -111,7 +112,8 @@ def profile_is_the_same(view: View) -> Iterator[Reason]:
         yield Reason(ParkReason.MODE_MISMATCH, {"mode": "tool_boundary", "recorded": opening.protocol})
     elif opening.protocol != view.facts.protocol:
         differences[Drift.PROTOCOL] = (opening.protocol, view.facts.protocol)
-    acceptable = view.facts.accepted_drift - (set() if view.facts.policy_narrows else {Drift.PERMISSION_POLICY})
+    narrower = narrows(recorded.permission_policy, now.permission_policy)
+    acceptable = view.facts.accepted_drift - (set() if narrower else {Drift.PERMISSION_POLICY})
     for drift, (before, after) in differences.items():
         if drift in acceptable:
             view.drift[drift] = drift.value.replace("_", " ") + (f" ({before} -> {after})" if before and after else "")
@@ -123,6 +125,7 @@ def profile_is_the_same(view: View) -> Iterator[Reason]:
                 "changed": [drift.value for drift in refused],
                 "recorded": {drift.value: values[0] for drift, values in refused.items()},
                 "now": {drift.value: values[1] for drift, values in refused.items()},
+                "acceptable": [drift.value for drift in refused if narrower or drift is not Drift.PERMISSION_POLICY],
             },
         )
 

@@ -489,10 +489,19 @@ def test_drift_is_accepted_by_name_recorded_and_told() -> None:
 
 def test_a_resume_never_widens_the_permission_policy() -> None:
     accepted = frozenset({Drift.PERMISSION_POLICY})
-    facts = facts_of(interrupted(), profile=profile(permission_policy="allow"), accepted_drift=accepted)
-    only(facts, P.EXECUTION_PROFILE_MISMATCH)
-    continues(replace(facts, policy_narrows=True))
-    only(replace(facts, policy_narrows=True, accepted_drift=frozenset()), P.EXECUTION_PROFILE_MISMATCH)
+    for policy in ("allow *, else ask", 'allow ["pay"], else ask', "allow *, else deny", "theirs"):
+        wider = facts_of(interrupted(), profile=profile(permission_policy=policy), accepted_drift=accepted)
+        assert only(wider, P.EXECUTION_PROFILE_MISMATCH)["acceptable"] == []
+
+
+def test_a_resume_may_narrow_the_permission_policy_where_a_person_says_so_and_the_model_is_told() -> None:
+    accepted = frozenset({Drift.PERMISSION_POLICY})
+    narrower = facts_of(interrupted(), profile=profile(permission_policy="deny"), accepted_drift=accepted)
+    made = continues(narrower)
+    assert made.accepted_drift == (Drift.PERMISSION_POLICY,)
+    assert "permission policy (ask -> deny)" in made.told[0].text
+    refused = only(replace(narrower, accepted_drift=frozenset()), P.EXECUTION_PROFILE_MISMATCH)
+    assert refused["acceptable"] == ["permission_policy"]
 
 
 def test_a_weaker_protocol_is_never_taken_silently() -> None:
