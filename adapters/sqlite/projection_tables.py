@@ -17,6 +17,8 @@ from ...domain.projections import TABLES, Column, Row
 JOURNAL = "operation_journal"
 WRITTEN = frozenset(TABLES) - {JOURNAL}
 """The projections that are tables."""
+ROWS_AT_ONCE = 2_000
+"""How many rows one statement deletes before a rebuild."""
 
 NEWEST_AT = "COALESCE(head_admitted_at, opened_at, '')"
 OPEN_RUN = "ended_event_id IS NULL AND abandoned_by IS NULL"
@@ -122,8 +124,19 @@ def upsert(row: Row, *, database: str = "main") -> tuple[str, tuple[Column, ...]
     return _upsert(row.table, tuple(row.values), database), tuple(row.values.values())
 
 
-def drop_statements(connection: sqlite3.Connection) -> Iterable[str]:
-    """What removes the projections that are there, whatever their shape."""
+def drop_statements(connection: sqlite3.Connection, *kinds: str) -> Iterable[str]:
+    """What removes the projections that are there, whatever their shape: their views, indexes or tables."""
     rows = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    for kind in ("view", "index", "table"):
+    for kind in kinds:
         yield from (f'DROP {kind} "{name}"' for found, name in rows if found == kind and name in names())
+
+
+def thinning_statements(connection: sqlite3.Connection) -> Iterable[str]:
+    """What deletes some rows of a table of the projections, to be repeated until none is left.
+
+    SQLite keeps every page that one statement changes in memory until it ends; to drop a full table is one statement.
+    """
+    for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
+        if name in WRITTEN and (name, sql) in _expected():
+            key = ", ".join(TABLES[name].key)
+            yield f"DELETE FROM {name} WHERE ({key}) IN (SELECT {key} FROM {name} LIMIT {ROWS_AT_ONCE})"

@@ -78,7 +78,12 @@ class Statements(Protocol):
 def rebuild_in(transaction: Statements, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
     """Drop the projections and make them again inside a transaction; memory stays flat."""
     connection = transaction.raw.connection
-    for statement in (*projection_tables.drop_statements(connection), *projection_tables.statements()):
+    for statement in projection_tables.drop_statements(connection, "view", "index"):
+        transaction.cursor.execute(statement)
+    for statement in projection_tables.thinning_statements(connection):
+        while transaction.raw.execute(statement).rowcount > 0:
+            pass
+    for statement in (*projection_tables.drop_statements(connection, "table"), *projection_tables.statements()):
         transaction.cursor.execute(statement)
     (total,) = connection.execute(_COUNT).fetchone()
     done = rows = unreadable = 0

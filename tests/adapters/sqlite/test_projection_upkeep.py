@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from safepoint.adapters.sqlite import projection_tables
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.errors import StoreDamaged
 from safepoint.domain.events.run import RunStatus
@@ -58,6 +59,32 @@ def test_a_tampered_projection_is_named_and_mended(
     assert found["operations", ("operation-one-a-x",)].found is None
     assert found["turns", ("ghost", "ghost")].expected is None
     store.projections.rebuild()
+    assert list(store.projections.differences()) == []
+
+
+def test_a_rebuild_never_drops_a_table_that_has_rows_because_sqlite_would_keep_them_all_in_memory(
+    many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection_tables, "ROWS_AT_ONCE", 1)
+    raw.execute("BEGIN")
+    for kind in ("view", "index"):
+        for statement in projection_tables.drop_statements(raw, kind):
+            raw.execute(statement)
+    for statement in projection_tables.thinning_statements(raw):
+        assert statement.endswith("LIMIT 1)")
+        while raw.execute(statement).rowcount > 0:
+            pass
+    left = {name: raw.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in projection_tables.WRITTEN}
+    assert left == dict.fromkeys(projection_tables.WRITTEN, 0)
+    raw.execute("ROLLBACK")
+    told: list[str] = []
+    assert store.projections._writer is not None
+    store.projections._writer._connection.set_trace_callback(told.append)
+    store.projections.rebuild()
+    thinned = told[: next(place for place, statement in enumerate(told) if statement.startswith("DROP table"))]
+    assert {
+        statement.split()[2] for statement in thinned if statement.startswith("DELETE")
+    } == projection_tables.WRITTEN
     assert list(store.projections.differences()) == []
 
 
