@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..domain.errors import StoreDamaged
 from ..domain.events.run import ExecutionProfile
-from ..domain.identifiers import OperationId, RunId, run_stream
+from ..domain.events.session import OperationAttested
+from ..domain.events.tool import Statement, ToolAttested
+from ..domain.identifiers import OperationId, RunId, SessionId, run_stream, session_stream
 from ..domain.reasons import ParkReason, WriteRefusal
 from ..domain.recovery.resolver import resolve
 from ..domain.recovery.verdict import Resolution, Verdict
@@ -22,14 +26,22 @@ from .states import Head, advance, empty, events_after
 from .timeline import TimelineFact, fact_of
 
 FACTS_MAX = 10_000
+Attestation: TypeAlias = ToolAttested | OperationAttested
 
 
 @dataclass(frozen=True, slots=True)
 class OperationSeen:
-    """One tool call: the resolver's verdict, and whether anything that it started may still run."""
+    """One tool call: the resolver's verdict, and whether anything that it started may still run.
+
+    Attributes:
+        attested: what a person said happened, in the run or, where that takes no more facts, in the session.
+        declared_over: that a person said that nothing of it runs any more; believed only where nobody could look.
+    """
 
     verdict: Verdict
     over: OverState
+    attested: Attestation | None = None
+    declared_over: Attestation | None = None
 
     @property
     def unsettled(self) -> bool:
@@ -98,8 +110,9 @@ class InspectRuns:
             return None
         facts: deque[TimelineFact] = deque(maxlen=facts_max)
         with self._store.snapshot() as reader:
-            head, damage = _read(reader, run_id, facts, full=full)
+            head, damage, said = _read(reader, run_id, facts, full=full)
             foreign = reader.standing(run_id).foreign
+            said += _said_in_session(reader, row.session_id, run_id)
         run = head.run()
         # Behind a damaged place facts are missing, so a missing dispatch proves nothing, as in a foreign run.
         resolution = resolve(run.tools, foreign=foreign or damage is not None)
@@ -109,7 +122,7 @@ class InspectRuns:
             head.digest,
             None if run.opening is None else run.opening.profile,
             resolution,
-            self._operations(run, resolution),
+            self._operations(run, resolution, said),
             run.open_permissions,
             len(run.jobs),
             tuple(facts),
@@ -118,9 +131,15 @@ class InspectRuns:
             foreign,
         )
 
-    def _operations(self, run: Run, resolution: Resolution) -> tuple[OperationSeen, ...]:
+    def _operations(self, run: Run, resolution: Resolution, said: Sequence[Attestation]) -> tuple[OperationSeen, ...]:
         running = {state.operation_id: state for state in self._over.not_over_in(run)}
-        return tuple(OperationSeen(verdict, _over(verdict, running)) for verdict in resolution.verdicts)
+        attested = {one.operation_id: one for one in said if one.statement is not Statement.OVER}
+        over = {one.operation_id: one for one in said if one.statement is Statement.OVER}
+        return tuple(
+            OperationSeen(verdict, _over(verdict, running), attested.get(operation_id), over.get(operation_id))
+            for verdict in resolution.verdicts
+            for operation_id in (OperationId(verdict.operation_id or ""),)
+        )
 
 
 def _over(verdict: Verdict, running: dict[OperationId, OverState]) -> OverState:
@@ -128,16 +147,34 @@ def _over(verdict: Verdict, running: dict[OperationId, OverState]) -> OverState:
     return running.get(operation_id) or OverState(operation_id, Overness.OVER)
 
 
-def _read(reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool) -> tuple[Head, Damage | None]:
-    """Fold a run as far as it verifies."""
-    head = empty(run_stream(run_id))
+def _said_in_session(reader: EventReader, session_id: SessionId | None, run_id: RunId) -> list[Attestation]:
+    """What a person said of a run's operations where that went to the session; nothing where that is damaged."""
+    said: list[Attestation] = []
+    try:
+        if session_id is not None:
+            for sealed in events_after(reader, session_stream(session_id), 0, FIRST_PREVIOUS_DIGEST):
+                event = sealed.event
+                if isinstance(event, OperationAttested) and event.run_id == run_id:
+                    said.append(event)
+    except (DamagedEvent, StoreDamaged):
+        pass  # whoever looks at the session is told
+    return said
+
+
+def _read(
+    reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool
+) -> tuple[Head, Damage | None, list[Attestation]]:
+    """Fold a run as far as it verifies, and find what a person said of its operations."""
+    head, said = empty(run_stream(run_id)), list[Attestation]()
     try:
         for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
             head = advance(head, sealed)
+            if isinstance(sealed.event, ToolAttested):
+                said.append(sealed.event)
             if facts.maxlen:
                 facts.append(fact_of(sealed, full=full))
     except DamagedEvent as error:
-        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))
+        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error)), said
     except StoreDamaged as error:
-        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail)
-    return head, None
+        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail), said
+    return head, None, said

@@ -42,14 +42,15 @@ _PLAN_AGAIN: Final = "Plan again with `safepoint plan --session SESSION`, then r
 _SHOW: Final = "Look at the timeline with `safepoint show --session SESSION`."
 _NEW_TURN: Final = "Start a new turn with `safepoint run --session SESSION`; the old one stays as it is."
 _VERIFY: Final = (
-    "Find the damaged place with `safepoint verify`, then put a backup in its place: `safepoint restore FILE`."
+    "Find the damaged place with `safepoint verify`. Then put a backup in its place: `safepoint restore FILE`; or give "
+    "the run up and go on without it: `safepoint abandon SESSION --note WHY`."
 )
 _REPORT: Final = (
     "Keep the store as it is, find the place with `safepoint verify`, and report it: a program wrote this wrongly."
 )
 _LOOK_OUTSIDE: Final = (
-    "Look at what the tool was to change and find out whether it happened; `safepoint show --session SESSION` "
-    "names the operation. It is never repeated for you."
+    "Find out whether it happened (`safepoint show --session SESSION` names the operation), then say so with "
+    "`safepoint settle OPERATION`. It is never repeated for you."
 )
 _NOTHING: Final = "Nothing needs to be done."
 _MODEL_TOLD: Final = "Nothing needs to be done: the model was told and may call again."
@@ -112,7 +113,8 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.EFFECT_MAY_BE_RUNNING: Explanation(
         "Something that an interrupted tool call started may still be running.",
-        "Wait until it ends, or end it yourself; `safepoint show --session SESSION` names it.",
+        "Wait until it ends, or end it yourself; `safepoint show --session SESSION` names it. Where nobody can look: "
+        "`safepoint settle OPERATION --declare-over --note WHY`.",
     ),
     ParkReason.TOOL_RECOVERY_PARKED: Explanation(
         "Recovery looked at an interrupted tool call and could not prove what happened.", _LOOK_OUTSIDE
@@ -413,7 +415,8 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     VerdictReason.LEGACY_DISPATCH_UNKNOWN: Explanation(
         "This run did not record when tools start, or its record may be incomplete: the tool may have run.",
-        _LOOK_OUTSIDE,
+        "Find out whether it happened, then start a new turn with `safepoint run --session SESSION`: its model is told "
+        "that the outcome is not known.",
     ),
     VerdictReason.RECOVERY_BUNDLE_COMPLETED: Explanation(
         "Recovery proved afterwards what the tool call did.", _NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ...application.inspect_runs import OperationSeen, RunSeen
+from ...application.inspect_runs import Attestation, OperationSeen, RunSeen
 from ...application.inspect_sessions import SessionSummary
 from ...application.repair_session import Repaired, RepairKind
 from ...application.timeline import Preview, TimelineFact
@@ -24,6 +24,8 @@ PLAN: Final = "safepoint.cli.plan.v1"
 RESUME: Final = "safepoint.cli.resume.v1"
 CANCEL: Final = "safepoint.cli.cancel.v1"
 DECIDE: Final = "safepoint.cli.decide.v1"
+SETTLE: Final = "safepoint.cli.settle.v1"
+ABANDON: Final = "safepoint.cli.abandon.v1"
 TAKEOVER: Final = "safepoint.cli.takeover.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
@@ -52,6 +54,14 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     CANCEL: ("session_id", "run_id", "result"),
     DECIDE: ("request_id", "session_id", "run_id", "tool", "result", "approved", "by", "exit_code"),
+    SETTLE: (
+        *("operation_id", "session_id", "run_id", "tool", "statement", "by", "note", "recorded", "told_later"),
+        *("commands", "exit_code"),
+    ),
+    ABANDON: (
+        *("session_id", "run_id", "result", "last_good_sequence", "damage", "watched", "by", "note", "commands"),
+        "exit_code",
+    ),
     TAKEOVER: (
         *("session_id", "result", "owner_pid", "owner_host", "also_interrupted", "repaired", "commands", "exit_code"),
     ),
@@ -169,7 +179,16 @@ def of_operation(seen: OperationSeen, run_id: str) -> Json:
         "settled": not seen.unsettled,
         "over": seen.over.overness.value,
         "processes": [{"pid": process.pid, "name": process.name} for process in seen.over.processes],
+        "attested": _of_attestation(seen.attested),
+        "declared_over": _of_attestation(seen.declared_over),
     }
+
+
+def _of_attestation(said: Attestation | None) -> Json | None:
+    """What a person said of an operation."""
+    if said is None:
+        return None
+    return {"statement": said.statement.value, "by": said.by, "note": said.note, "at": said.occurred_at}
 
 
 def of_reasons(reasons: Iterable[Reason], commands: CommandLines, session_id: str) -> list[Json]:

@@ -8,8 +8,10 @@ from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
+from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
+from ...application.settlement import SettlementRefusal, SettlementRefused
 from ...application.take_over import TakeoverRefused
 from ...application.turn_context import HistoryTooLarge, HistoryUnusable
 from ...domain.errors import (
@@ -25,7 +27,7 @@ from ...domain.errors import (
     StoreVersionOlder,
     WriteRefused,
 )
-from ...domain.explanations import explain
+from ...domain.explanations import EXPLANATIONS, explain
 from ...domain.reasons import ParkReason, WriteRefusal
 from ...domain.sealing import DamagedEvent
 from ...ports.incarnations import Liveness, OwnershipUnavailable
@@ -66,7 +68,18 @@ def failure_of(error: BaseException) -> Failure:
             hint = _END_IT if alive else _FENCE
             return Failure(ExitCode.BUSY, "takeover_refused", str(error), hint, error.session_id)
         case FailedAtOwner():
-            return _explained(ExitCode.BUSY, error.code or ParkReason.SESSION_BUSY, str(error), error.session_id)
+            code = error.code if error.code in EXPLANATIONS else None
+            return _explained(ExitCode.BUSY, code or ParkReason.SESSION_BUSY, str(error), error.session_id)
+        case SettlementRefused():
+            exit_code, hint = _SETTLEMENTS[error.code]
+            return Failure(exit_code, error.code, f"Nothing was recorded: {error.detail}.", hint)
+        case NothingToGiveUp():
+            hint = "`safepoint status --session SESSION` shows how it stands."
+            return Failure(
+                ExitCode.USAGE, "nothing_to_abandon", f"Nothing is given up: {error}.", hint, error.session_id
+            )
+        case SessionDamaged():
+            return _explained(ExitCode.CORRUPTION, WriteRefusal.STORE_DAMAGED, str(error), error.session_id)
         case SessionQuarantined():
             code = error.repaired.code or ParkReason.SOURCE_RUN_UNREADABLE
             return _explained(ExitCode.CORRUPTION, code, str(error), error.repaired.session_id)
@@ -98,6 +111,24 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.RUN_FAILED, "internal_error", f"{type(error).__name__}: {error}", hint)
 
 
+_SETTLEMENTS: Final = {
+    SettlementRefusal.UNKNOWN_OPERATION: (
+        ExitCode.USAGE,
+        "`safepoint status` lists every operation without a certain outcome.",
+    ),
+    SettlementRefusal.NOTHING_TO_SETTLE: (ExitCode.USAGE, "Nothing needs to be done."),
+    SettlementRefusal.ALREADY_ATTESTED: (ExitCode.USAGE, "A statement is recorded once; `safepoint show` has it."),
+    SettlementRefusal.OPERATION_NOT_OVER: (
+        ExitCode.PARKED,
+        "`safepoint status` names what runs; where nobody can look: `safepoint settle OPERATION --declare-over`.",
+    ),
+    SettlementRefusal.RUN_OPEN: (ExitCode.BUSY, "`safepoint status` names its session; `safepoint cancel` stops it."),
+    SettlementRefusal.RUN_DAMAGED: (
+        ExitCode.CORRUPTION,
+        "Put a backup in the store's place, or give the run up: `safepoint abandon SESSION --note WHY`.",
+    ),
+    SettlementRefusal.RESULT_TOO_LARGE: (ExitCode.USAGE, "Give the part of the result that the model needs."),
+}
 _TAKE_OVER: Final = (
     "Look again with `safepoint status --session SESSION`; to end that process: `safepoint takeover SESSION`."
 )

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .commands.abandon import abandon
 from .commands.adopt import adopt
 from .commands.approve import approve
 from .commands.backup import backup
@@ -27,6 +28,7 @@ from .commands.rebuild import rebuild
 from .commands.restore import restore
 from .commands.resume import resume
 from .commands.run import run
+from .commands.settle import settle
 from .commands.show import show
 from .commands.status import status
 from .commands.takeover import takeover
@@ -46,6 +48,8 @@ COMMANDS: dict[str, Any] = {
     "cancel": cancel,
     "approve": approve,
     "deny": deny,
+    "settle": settle,
+    "abandon": abandon,
     "takeover": takeover,
     "verify": verify,
     "rebuild": rebuild,

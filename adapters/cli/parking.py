@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...application.inspect_runs import OperationSeen
 from ...domain.events.event import Json
+from ...domain.events.tool import Effect
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Note, Reason
 from ...domain.reasons import ParkReason
@@ -56,9 +57,27 @@ def operation_line(seen: OperationSeen) -> str:
     verdict = seen.verdict
     name = f"{one_line(verdict.tool_name, 60)} (call {one_line(verdict.call_id, 60)}"
     name += f", operation {one_line(verdict.operation_id, 60)})" if verdict.operation_id else ")"
-    said = f"{name}: {verdict.status}, {verdict.reason}: {explain(verdict.reason).sentence}"
+    said = f"{name}: {_standing(seen)} {_attested(seen)}"
     processes = ", ".join(f"{one_line(process.name, 40)} (pid {process.pid})" for process in seen.over.processes)
-    return f"{said} {_OVER[seen.over.overness].capitalize()}{f': {processes}' if processes else ''}."
+    return f"{said}{_OVER[seen.over.overness].capitalize()}{f': {processes}' if processes else ''}."
+
+
+def _standing(seen: OperationSeen) -> str:
+    """How an operation stands; an answer that does not say what happened is not called completed."""
+    verdict = seen.verdict
+    if verdict.status is VerdictStatus.COMPLETED and verdict.effect is Effect.UNKNOWN:
+        return "answered, but whether its effect happened is not known."
+    return f"{verdict.status}, {verdict.reason}: {explain(verdict.reason).sentence}"
+
+
+def _attested(seen: OperationSeen) -> str:
+    """What a person said of it, as that person's word."""
+    said = ""
+    for attestation in (seen.attested, seen.declared_over):
+        if attestation is not None:
+            words = str(attestation.statement).replace("_", " ")
+            said += f"Attested as {words} by {one_line(attestation.by, 60)}: {one_line(attestation.note, 200)}. "
+    return said
 
 
 def say_ways(out: Output, ways: Iterable[WayOn]) -> None:

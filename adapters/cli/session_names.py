@@ -52,14 +52,23 @@ def known(runtime: Runtime, session_id: SessionId) -> SessionSummary:
     """
     found: SessionSummary | None = runtime.parts.inspect_sessions().one(session_id)
     if found is None:
-        condition: StoreCondition = runtime.parts.store().condition()
-        if condition.trust is Trust.COPIED:
-            raise StoreNotAdopted(condition.detail)
-        if condition.trust is not Trust.OK:
-            raise StoreBehindAnchor(condition.detail)
+        require_whole(runtime)
         hint = "`safepoint list` shows the sessions of this store; --store names another."
         raise UsageError(f"There is no session {session_id} in this store.", hint, code="unknown_session")
     return found
+
+
+def require_whole(runtime: Runtime) -> None:
+    """Make sure that what was not found is not there: a store that may have lost it proves nothing (F1).
+
+    Raises:
+        StoreNotAdopted: it may have.
+    """
+    condition: StoreCondition = runtime.parts.store().condition()
+    if condition.trust is Trust.COPIED:
+        raise StoreNotAdopted(condition.detail)
+    if condition.trust is not Trust.OK:
+        raise StoreBehindAnchor(condition.detail)
 
 
 def meant(inspect: InspectSessions) -> SessionSummary | None:

@@ -10,11 +10,16 @@ from ...application.inspect_runs import OperationSeen
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Reason
 from ...domain.reasons import ParkReason
+from ...domain.replay.segment import UNSETTLED
 from ...ports.supervised import Overness
 from .command_lines import CommandLines
 from .exit_codes import ExitCode, exit_code_of_park
 
 MESSAGE = "YOUR MESSAGE"
+WHY = "HOW YOU KNOW"
+RESULT = "RESULT"
+SETTLED_MAX = 5
+_UNREADABLE = frozenset({ParkReason.SOURCE_RUN_UNREADABLE, ParkReason.RUNTIME_LEDGER_UNREADABLE})
 _UNCERTAIN = frozenset({ParkReason.DANGLING_TOOL_STATE, ParkReason.TOOL_RECOVERY_PARKED})
 _WORKSPACE = frozenset(
     {
@@ -69,6 +74,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     if ParkReason.SESSION_BUSY in codes:
         yield WayOn(commands.about("status", "--session", session), "see who works on it")
         yield WayOn(commands.about("cancel", session), "stop what is running")
+        yield WayOn(commands.about("takeover", session), "end the process that works on it, where it does not answer")
         return
     if spent := next((one.detail for one in parking.reasons if one.detail.get("why") == "budget_spent"), None):
         more = int(str(spent["limit"])) + max(int(str(spent["have"] or 0)), 1)
@@ -83,12 +89,17 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         return
     if exit_code_of_park(codes) is ExitCode.CORRUPTION:
         yield WayOn(commands.about("verify"), "find the damaged place")
+        if codes & _UNREADABLE:
+            yield WayOn(
+                commands.about("abandon", session, "--note", WHY), "give the damaged run up, and go on without it"
+            )
     if parking.run_id is not None:
         yield WayOn(commands.about("show", session, "--run", parking.run_id), "see what happened")
     if ParkReason.RESUME_FEATURE_DISABLED in codes:
         resume = commands.asking("resume", session)
         yield WayOn(f"SAFEPOINT_RESUME=1 {resume}", "continue with resuming switched on")
     yield from _ending(parking.operations)
+    yield from _settling(parking.operations, commands)
     yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
         resume = commands.asking("resume", session, "--drop-permissions")
@@ -137,6 +148,28 @@ def _ending(operations: Sequence[OperationSeen]) -> Iterator[WayOn]:
         if seen.over.overness is Overness.RUNNING and seen.over.processes:
             process = seen.over.processes[0]
             yield WayOn(f"kill {process.pid}", f"end what {seen.verdict.tool_name} started ({process.name})")
+
+
+def _settling(operations: Sequence[OperationSeen], commands: CommandLines) -> Iterator[WayOn]:
+    """What a person may say of operations that nobody can prove, or nobody can look at."""
+    uncertain = [seen for seen in operations if seen.verdict.status in UNSETTLED and seen.verdict.operation_id]
+    for seen in uncertain[:SETTLED_MAX]:
+        operation_id, tool = str(seen.verdict.operation_id), seen.verdict.tool_name
+        if seen.over.overness is Overness.OVER:
+            yield from settling(commands, operation_id, tool)
+        elif seen.over.overness is Overness.COULD_NOT_LOOK:
+            over = commands.about("settle", operation_id, "--declare-over", "--note", WHY)
+            yield WayOn(over, f"once you have made sure of it: say that nothing of {tool} runs any more")
+
+
+def settling(commands: CommandLines, operation_id: str, tool_name: str) -> tuple[WayOn, WayOn]:
+    """The two commands by which a person says what became of an operation."""
+    happened = commands.about("settle", operation_id, "--completed", RESULT, "--note", WHY)
+    not_executed = commands.about("settle", operation_id, "--not-executed", "--note", WHY)
+    return (
+        WayOn(happened, f"once you have looked: say that {tool_name} happened, and with which result"),
+        WayOn(not_executed, f"or that {tool_name} did not happen"),
+    )
 
 
 def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:

@@ -54,12 +54,11 @@ def test_an_unsettled_operation_parks_with_one_plain_sentence_what_is_known_and_
         "Parked: A tool call was started and its outcome was never recorded: it may or may not have happened."
         " [dangling_tool_state]"
     )
-    (known,) = [line for line in lines if "record_effect" in line]
-    assert "call call_1_1" in known
+    (known,) = [line for line in lines if "record_effect (call call_1_1" in line]
     assert "indeterminate, dispatch_without_response" in known
     assert "Nothing of it runs any more." in known
     commands = [line.strip() for line in lines if line.startswith("  safepoint ")]
-    assert [command.split()[1] for command in commands] == ["show", "run"]
+    assert [command.split()[1] for command in commands] == ["show", "settle", "settle", "run"]
     assert all(f"--store {program.store}" in command for command in commands)
     assert program.effects == ["paid"]
 
@@ -113,6 +112,8 @@ def test_a_parked_plan_as_json(program: Program) -> None:
         "settled": False,
         "over": "over",
         "processes": [],
+        "attested": None,
+        "declared_over": None,
     }
 
 

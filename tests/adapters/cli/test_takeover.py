@@ -17,9 +17,11 @@ WAITING = "echo here > started; until [ -e go ]; do sleep 0.05; done; echo done 
 SHELL = {"tool": "run_shell", "args": {"command": WAITING}}
 
 
-def until(condition: Callable[[], object]) -> None:
+def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+    """Wait until something has come about, in a process that lives meanwhile."""
     deadline = time.monotonic() + 60
     while not condition():
+        assert process is None or process.poll() is None, ended(process)
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -33,7 +35,7 @@ def working(program: Program) -> Iterator[Callable[[], subprocess.Popen[str]]]:
         program.script({"text": "I work.", "calls": [SHELL]}, {"text": "Done."})
         process = program.start(*program.run("--session", "s1"))
         started.append(process)
-        until((program.workspace / "started").exists)
+        until((program.workspace / "started").exists, process)
         return process
 
     yield start
