@@ -18,6 +18,7 @@ from ..application.async_ledger import AsyncLedger
 from ..application.back_up_store import BackUpStore, RestoreStore
 from ..application.cancel_run import COMMAND as CANCEL
 from ..application.cancel_run import CancelRun
+from ..application.check_deploy import CheckDeploy
 from ..application.commands_from_elsewhere import ANSWER_SECONDS, AtOwner, CommandsFromElsewhere
 from ..application.decide_permission import COMMAND as DECIDE_PERMISSION
 from ..application.decide_permission import DecidePermission
@@ -250,6 +251,7 @@ class Composition(containers.DeclarativeContainer):
         sink,
     )
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
+    check_deploy = providers.Factory(CheckDeploy, inspect_sessions, plan_resume)
     inspect_runs = providers.Factory(InspectRuns, events, store.provided.views, over)
     read_history = providers.Singleton(HistoryReader, providers.Callable(history_formats))
     export_session = providers.Factory(ExportSession, events)

@@ -27,6 +27,7 @@ DECIDE: Final = "safepoint.cli.decide.v1"
 SETTLE: Final = "safepoint.cli.settle.v1"
 ABANDON: Final = "safepoint.cli.abandon.v1"
 TAKEOVER: Final = "safepoint.cli.takeover.v1"
+DOCTOR: Final = "safepoint.cli.doctor.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
 ADOPT: Final = "safepoint.cli.adopt.v1"
@@ -65,6 +66,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     TAKEOVER: (
         *("session_id", "result", "owner_pid", "owner_host", "also_interrupted", "repaired", "commands", "exit_code"),
     ),
+    DOCTOR: ("store", "exists", "checks", "catalog", "judged", "stranded", "not_judged", "exit_code"),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
         *("projection_differences", "projections", "faults", "unread", "exit_code"),
@@ -104,6 +106,9 @@ _LISTS: Final = frozenset(
         "permissions",
         "watched",
         "also_interrupted",
+        "checks",
+        "stranded",
+        "not_judged",
     }
 )
 _FLAGS: Final = frozenset({"resumable", "repair_pending", "provider_assumed", "exists", "sound"})

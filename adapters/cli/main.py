@@ -19,6 +19,7 @@ from .commands.backup import backup
 from .commands.cancel import cancel
 from .commands.demo import demo
 from .commands.deny import deny
+from .commands.doctor import doctor
 from .commands.export import export
 from .commands.import_ import import_
 from .commands.judge import judge
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Any] = {
     "settle": settle,
     "abandon": abandon,
     "takeover": takeover,
+    "doctor": doctor,
     "verify": verify,
     "rebuild": rebuild,
     "adopt": adopt,
