@@ -30,8 +30,9 @@ from ..domain.events.run import PrefixRef, RunClaimed
 from ..domain.identifiers import RunId, run_stream, session_stream
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.run.state import Run
-from ..domain.sealing import SealedEvent, digest_of, seal, unseal
+from ..domain.sealing import SealedEvent, digest_of, seal
 from ..domain.session.state import Session
+from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
 from .deciding import World, decide, fits, run_of, source_of
 from .state_cache import StateCache

@@ -62,36 +62,31 @@ def segment_of(sealed: Iterable[SealedEvent], *, foreign: bool, high_water: int 
     scanner, survey, blocks = Scanner.transient(), Survey(), SegmentBlocks()
 
     def feed(one: SealedEvent) -> None:
-        event = one.event
-        assert isinstance(event, RunEvent)
+        event: RunEvent = one.event  # type: ignore[assignment]  # `isinstance` is slow on pydantic models
         fact = event_facts(event, scanner.identity)
         scanner.feed(fact, one.sequence)
         survey.feed(event, fact.identity)
         blocks.feed(event)
 
     boundary: SealedEvent | None = None
-    following: SealedEvent | None = None
+    claimed: SealedEvent | None = None  # what may be the claim behind the boundary
     for one in sealed:
-        if following is not None:
-            boundary = following
-            feed(boundary)
-        following = one
-        if survey.length == high_water:
+        if boundary is not None and boundary.sequence == high_water:
+            claimed = one
             break
-    if following is not None and (
-        boundary is None or (survey.length != high_water and not (high_water is None and _is_claim(following)))
-    ):
-        boundary, following = following, None
-        feed(boundary)
+        if claimed is not None:
+            feed(claimed)
+            boundary, claimed = claimed, None
+        if type(one.event) is RunClaimed and high_water is None and boundary is not None:
+            claimed = one
+            continue
+        feed(one)
+        boundary = one
     if boundary is None or scanner.identity is None:
         return None
     ref = PrefixRef(**scanner.identity._asdict(), high_water=survey.length, digest=boundary.digest)
-    claimed = following.event if following is not None and isinstance(following.event, RunClaimed) else None
-    return SegmentFacts(ref, survey, blocks, resolve(scanner, foreign=foreign), foreign, claimed)
-
-
-def _is_claim(sealed: SealedEvent) -> bool:
-    return isinstance(sealed.event, RunClaimed)
+    claim = claimed.event if claimed is not None and isinstance(claimed.event, RunClaimed) else None
+    return SegmentFacts(ref, survey, blocks, resolve(scanner, foreign=foreign), foreign, claim)
 
 
 def read_segment(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentFacts | None:

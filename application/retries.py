@@ -14,7 +14,8 @@ from ..domain.decision import Refusal
 from ..domain.events.derived import Derived, derived_id
 from ..domain.events.event import Event
 from ..domain.reasons import LedgerIssue, WriteRefusal
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, digest_of, seal, unseal
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, digest_of, seal
+from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader, Location
 from .deciding import carried
 

@@ -8,7 +8,8 @@ from ..domain.errors import StoreDamaged
 from ..domain.events.session import RunKind
 from ..domain.identifiers import run_stream, session_stream
 from ..domain.reasons import ParkReason, WriteRefusal
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord, digest_of, unseal
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord, digest_of
+from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
 from ..ports.views import SessionRow
 

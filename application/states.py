@@ -9,12 +9,13 @@ from ..domain.events.event import RunEvent, SessionEvent
 from ..domain.identifiers import RunId, SessionId, run_stream
 from ..domain.run.state import Run, RunDraft
 from ..domain.run.state import evolve as evolve_run
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, unseal
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..domain.session.state import evolve as evolve_session
+from ..domain.unsealing import unseal_after
 from ..ports.event_store import EventReader
 
-PAGE = 1000
+PAGE = 250
 
 Read: TypeAlias = Callable[[Callable[[EventReader], None]], None]
 
@@ -69,12 +70,11 @@ def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -
         StoreUnavailable: it could not be read.
     """
     while rows := reader.read(stream, after=sequence, limit=PAGE):
-        for row in rows:
-            sealed = unseal(row, sequence + 1, digest)
-            sequence, digest = sealed.sequence, sealed.digest
+        for sealed in unseal_after(sequence, digest, rows):
             yield sealed
         if len(rows) < PAGE:
             return
+        sequence, digest = sealed.sequence, sealed.digest
 
 
 def load(reader: EventReader, stream: str, known: Head | None = None) -> Head:

@@ -11,7 +11,8 @@ from ..domain.identifiers import run_stream
 from ..domain.reasons import LedgerIssue, ParkReason
 from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.scanner import Scanner
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, digest_of, unseal
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, digest_of
+from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader, Location
 from .states import events_after
 

@@ -42,11 +42,12 @@ def event_facts(event: RunEvent, like: ExecutionIdentity | None = None) -> Fact:
         event: the event.
         like: an identity to use again where the event has the same, so that the events of a run share one.
     """
-    spine = (event.session_id, event.run_id, event.turn_id, event.invocation_id)
-    identity = like if like is not None and spine == like else ExecutionIdentity._make(spine)
+    fields = event.__dict__  # much quicker than attributes of a pydantic model, and every event passes here
+    spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
+    identity = like if spine == like else ExecutionIdentity._make(spine)
     make = _MAKE.get(type(event))
     if make is None:
-        return Ordinary(event.event_id, identity, event.topic in AFTER_TERMINAL)
+        return Ordinary(fields["event_id"], identity, event.topic in AFTER_TERMINAL)
     return make(event, identity)
 
 
@@ -64,20 +65,35 @@ def _claimed(event: RunClaimed, identity: ExecutionIdentity) -> Fact:
 
 def _called(event: ToolCalled, identity: ExecutionIdentity) -> Fact:
     # Arguments that were kept as text were no strict JSON: they have no hash, and so no dispatch can match them.
-    args_hash = canonical.args_hash(event.tool_name, event.args) if event.args_text is None else None
-    return Called(event.event_id, identity, event.call_id, event.tool_name, args_hash)
+    fields = event.__dict__
+    name = fields["tool_name"]
+    args_hash = canonical.args_hash(name, fields["args"]) if fields["args_text"] is None else None
+    return Called(fields["event_id"], identity, fields["call_id"], name, args_hash)
 
 
 def _dispatched(event: ToolDispatched, identity: ExecutionIdentity) -> Fact:
-    mode = event.contract.mode
+    fields = event.__dict__
     return Dispatched(
-        event.event_id, identity, event.operation_id, event.call_id, event.tool_name, event.args_hash, mode
+        fields["event_id"],
+        identity,
+        fields["operation_id"],
+        fields["call_id"],
+        fields["tool_name"],
+        fields["args_hash"],
+        fields["contract"].mode,
     )
 
 
 def _responded(event: ToolResponded, identity: ExecutionIdentity) -> Fact:
+    fields = event.__dict__
     return Responded(
-        event.event_id, identity, event.call_id, event.tool_name, event.operation_id, event.is_error, event.effect
+        fields["event_id"],
+        identity,
+        fields["call_id"],
+        fields["tool_name"],
+        fields["operation_id"],
+        fields["is_error"],
+        fields["effect"],
     )
 
 

@@ -62,9 +62,10 @@ def verdict_of(scanner: Scanner, record: OperationRecord, *, foreign: bool) -> V
 def _corruption(record: OperationRecord) -> LedgerIssue | None:
     if record.call is None:
         return LedgerIssue.ORPHAN_RESPONSE if record.dispatch is None else LedgerIssue.ORPHAN_DISPATCH
-    for code in _PRIORITY:
-        if code in record.codes:
-            return code
+    if record.codes:
+        for code in _PRIORITY:
+            if code in record.codes:
+                return code
     response = record.response
     if response is not None and response.operation_id is not None and record.dispatch is None:
         return LedgerIssue.ORPHAN_RESPONSE  # it names an operation that was never dispatched

@@ -92,7 +92,7 @@ Item: TypeAlias = MessageItem | PartItem | ResultItem
 
 def fields_of(item: Item) -> dict[str, Json]:
     """The JSON object of an item, every field explicit: what is digested."""
-    fields: dict[str, Json] = dict(zip(item._fields, item, strict=True))  # type: ignore[arg-type]
+    fields: dict[str, Json] = dict(zip(item._fields, item))  # type: ignore[arg-type]  # noqa: B905 (one of each)
     if type(item) is UserItem:
         fields["attachments"] = [attachment.model_dump(mode="json") for attachment in item.attachments]
     return fields

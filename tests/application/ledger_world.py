@@ -17,7 +17,8 @@ from safepoint.domain.errors import StoreFull, StoreUnavailable, WriteRefused
 from safepoint.domain.events.event import Event
 from safepoint.domain.identifiers import IncarnationId, SessionId
 from safepoint.domain.projections import TABLES, Column
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent
+from safepoint.domain.unsealing import unseal
 from safepoint.ports.event_store import Commit, CommitAnswer, Damaged, EventReader, EventStore
 from safepoint.ports.incarnations import Incarnation
 

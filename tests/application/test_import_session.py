@@ -27,7 +27,8 @@ from safepoint.domain.errors import StoreFull
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.session import EffectWatched
 from safepoint.domain.identifiers import RunId, SessionId, run_stream, session_stream
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
+from safepoint.domain.unsealing import unseal
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 
 CHAT: list[dict[str, Any]] = [

@@ -62,7 +62,8 @@ from safepoint.domain.events.tool import ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import OperationId, RunId, SessionId, run_stream, session_stream
 from safepoint.domain.planning.facts import SegmentFacts
 from safepoint.domain.recovery.verdict import Resolution, Verdict
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
+from safepoint.domain.unsealing import unseal
 from safepoint.ports.clock import Clock
 from safepoint.ports.handover import Handover
 from safepoint.ports.model_provider import ModelProvider

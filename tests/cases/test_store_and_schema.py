@@ -10,7 +10,8 @@ import pytest
 
 from safepoint.domain.canonical import encode
 from safepoint.domain.events.catalogue import EVENTS
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord
+from safepoint.domain.unsealing import unseal
 
 from ..adapters.cli.program import PAY, READ, WRITE, Program
 from ..crash.harness.record import read_record

@@ -21,7 +21,8 @@ from safepoint.adapters.sqlite.store import SqliteStore, open_store
 from safepoint.domain.errors import StoreError
 from safepoint.domain.events.event import Event
 from safepoint.domain.projections import TABLES, Column
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
+from safepoint.domain.unsealing import unseal
 from safepoint.ports.contract_kit.recorded_runs import NOON, RecordedSession
 from safepoint.ports.event_store import Commit, CommitAnswer, ConstraintBroken, Damaged, OwnerGuard, Stored
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safepoint.domain import canonical, sealing
+from safepoint.domain import canonical, unsealing
 from safepoint.domain.events.tool import ToolCalled
-from safepoint.domain.sealing import DamagedEvent, SealedEvent, StoredRecord, seal, unseal
+from safepoint.domain.sealing import DamagedEvent, SealedEvent, StoredRecord, seal
+from safepoint.domain.unsealing import unseal
 
 from ..stored_events.examples import EXAMPLES
 from .facts import Facts
@@ -29,7 +30,7 @@ def quickly(record: StoredRecord) -> object:
 
 
 def slowly(record: StoredRecord) -> object:
-    with patch.object(sealing, "_unsealed_quickly", lambda *_: None):
+    with patch.object(unsealing, "_quickly", lambda *_: None):
         return quickly(record)
 
 

@@ -21,8 +21,8 @@ from safepoint.domain.sealing import (
     StoredRecord,
     digest_of,
     seal,
-    unseal,
 )
+from safepoint.domain.unsealing import unseal
 
 from .facts import Facts, sealed
 

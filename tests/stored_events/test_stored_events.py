@@ -17,7 +17,8 @@ from safepoint.domain import canonical
 from safepoint.domain.events.catalogue import EVENTS, MalformedEvent, UnknownEventType
 from safepoint.domain.events.event import Event
 from safepoint.domain.reasons import LedgerIssue
-from safepoint.domain.sealing import DamagedEvent, SealedEvent, StoredRecord, seal, unseal
+from safepoint.domain.sealing import DamagedEvent, SealedEvent, StoredRecord, seal
+from safepoint.domain.unsealing import unseal
 
 from .examples import EXAMPLES
 

@@ -15,7 +15,8 @@ import pytest
 
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.identifiers import RunId
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
+from safepoint.domain.unsealing import unseal
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 from safepoint.ports.store_keeping import Trust
 

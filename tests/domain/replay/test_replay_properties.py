@@ -15,7 +15,8 @@ from safepoint.domain.replay.items import Item
 from safepoint.domain.replay.legality import check_provider_legality
 from safepoint.domain.replay.origin import Origin
 from safepoint.domain.replay.segment import Segment, project_segment
-from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, unseal
+from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
+from safepoint.domain.unsealing import unseal
 
 from .story import Story, call, say, shape, think
 

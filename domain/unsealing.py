@@ -1,0 +1,164 @@
+"""How stored rows are read back, and found to be what was sealed. SPEC section 6.
+
+The quick way makes the event and seals it again: bytes that come out the same are what `seal` makes of this event, and
+nothing else has to be known of them. The slow way takes whatever is left, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from . import canonical
+from .events.catalogue import EVENTS, MalformedEvent, UnknownEventType, event_from
+from .events.event import Event, Value
+from .reasons import LedgerIssue
+from .sealing import DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord
+
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
+def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedEvent:
+    """Read a stored row back and check that it is what was sealed at this place.
+
+    Args:
+        record: the row.
+        sequence: the position that is expected next in the stream, from 1.
+        previous_digest: the digest of the event before it.
+
+    Raises:
+        DamagedEvent: the row is not the event that belongs here.
+    """
+    return next(unseal_after(sequence - 1, previous_digest, (record,)))
+
+
+def unseal_after(sequence: int, digest: str, records: Iterable[StoredRecord]) -> Iterator[SealedEvent]:
+    """Read the rows back that follow a prefix, one by one, each as `unseal`.
+
+    Args:
+        sequence, digest: of the last event before them; 0 and `FIRST_PREVIOUS_DIGEST` where there is none.
+        records: in order, without a gap.
+
+    Raises:
+        DamagedEvent: a row is not the event that belongs there.
+    """
+    sha256, prefix, sealed_event = hashlib.sha256, DIGEST_PREFIX, SealedEvent
+    for record in records:
+        stream, version, topic, state = record
+        sequence += 1
+        if version != sequence:
+            raise _damaged(record, LedgerIssue.SEQUENCE_GAP, f"version {sequence} was expected")
+        event = _quickly(topic, state, sequence, digest) or _slowly(record, sequence, digest)
+        if event.stream != stream:
+            raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
+        previous, digest = digest, sha256(prefix + state).hexdigest()
+        yield sealed_event(stream, sequence, event, state, digest, previous)
+
+
+def _quickly(topic: str, state: bytes, sequence: int, previous_digest: str) -> Event | None:
+    """The event of which sealing makes exactly these bytes at this place; None where that is not seen at once."""
+    shape = _shape(topic)
+    if shape is None:
+        return None
+    try:
+        event = shape.validate(state, extra="ignore")  # the seals, and whatever the comparison below finds
+    except ValidationError:
+        return None
+    fields = event.__dict__
+    for name in shape.loose:
+        value = fields[name]
+        if type(value) not in _ATOMS and not _is_plain(value):
+            return None
+    sealed = {**fields, "type": topic, "sequence": sequence, "previous_digest": previous_digest}
+    return event if canonical.encode_quickly(sealed, _members) == state else None
+
+
+class _Shape(NamedTuple):
+    """How to read events of a topic.
+
+    Attributes:
+        loose: the fields that, once they are validated, may hold anything but text, words, whole numbers and flags.
+    """
+
+    validate: Callable[..., Event]
+    loose: tuple[str, ...]
+
+
+@cache
+def _shape(topic: str) -> _Shape | None:
+    cls = EVENTS.get(topic)
+    if cls is None:
+        return None
+    cls.model_rebuild()
+    return _Shape(cls.__pydantic_validator__.validate_json, _loose_fields(cls))
+
+
+@cache
+def _loose_fields(cls: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation))
+
+
+def _is_atomic(annotation: Any) -> bool:
+    """Whether every value of a type is one of `_ATOMS`, or a word of an enumeration."""
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return _ATOMS.issuperset(map(type, get_args(annotation)))
+    if origin is Annotated:
+        return _is_atomic(get_args(annotation)[0])
+    if origin is not None:
+        return origin in (Union, UnionType) and all(map(_is_atomic, get_args(annotation)))
+    kind = getattr(annotation, "__supertype__", annotation)
+    return kind in _ATOMS or (isinstance(kind, type) and issubclass(kind, StrEnum))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether every number in a validated part of an event is spelled alike by the quick encoder."""
+    kind = type(value)
+    if kind is dict or kind is list:
+        return canonical.is_plain(value)
+    if kind is tuple:
+        members: Iterable[Any] = value
+    elif issubclass(kind, Value):
+        members = map(value.__dict__.__getitem__, _loose_fields(kind))
+    else:
+        return issubclass(kind, StrEnum) or canonical.is_plain(value)
+    for member in members:
+        if type(member) not in _ATOMS and not _is_plain(member):
+            return False
+    return True
+
+
+def _members(part: Any) -> dict[str, object]:
+    """The members of a part of an event, for the encoder, which knows no other parts than these."""
+    members: dict[str, object] = part.__dict__
+    return members
+
+
+def _slowly(record: StoredRecord, sequence: int, previous_digest: str) -> Event:
+    topic, state = record.topic, record.state
+    try:
+        fields = canonical.decode_canonical(state)
+    except ValueError as error:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, f"bytes are not canonical JSON: {error}") from error
+    if type(fields) is not dict:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "not a JSON object")
+    if (
+        fields.pop("type", None) != topic
+        or fields.pop("sequence", None) != sequence
+        or fields.pop("previous_digest", None) != previous_digest
+    ):
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "type, sequence or previous digest do not match")
+    try:
+        return event_from(fields, topic)
+    except (UnknownEventType, MalformedEvent) as error:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, str(error)) from error
+
+
+def _damaged(record: StoredRecord, kind: LedgerIssue, detail: str) -> DamagedEvent:
+    return DamagedEvent(record.stream, record.version, kind, detail)
