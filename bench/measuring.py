@@ -77,6 +77,26 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
     return Spread.of([mine / other for mine, other in zip(ours, theirs, strict=True)])
 
 
+def added(first: Sequence[Taken], second: Sequence[Taken]) -> list[Taken]:
+    """Both of a round together."""
+    return [Taken(one.wall + other.wall, one.cpu + other.cpu) for one, other in zip(first, second, strict=True)]
+
+
+def median_wall(taken: Sequence[Taken]) -> float:
+    """The median of the wall times."""
+    return median([one.wall for one in taken])
+
+
+def wall_ratios(ours: Sequence[Taken], theirs: Sequence[Taken]) -> Spread:
+    """The ratio of the wall times, round by round."""
+    return ratios([one.wall for one in ours], [one.wall for one in theirs])
+
+
+def cpu_ratio(ours: Sequence[Taken], theirs: Sequence[Taken]) -> str:
+    """The median ratio of the CPU times, for people: on a busy machine it says more than the other."""
+    return f"{ratios([one.cpu for one in ours], [one.cpu for one in theirs]).median:.2f}"
+
+
 def median(values: Sequence[float]) -> float:
     """The median of one value a round."""
     return statistics.median(values)

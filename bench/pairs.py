@@ -16,7 +16,18 @@ from safepoint.domain.events.tool import ToolCalled
 from .bars import CONCURRENT_RUNS, CONCURRENT_RUNS_AGAINST_ONE, PAIR, PAIR_IN_LARGE_STORE, PAIR_IN_LONG_RUN
 from .baselines import bare_pair, grouped_pairs_per_second
 from .material import Place, Writing
-from .measuring import Measured, Spread, Taken, median, microseconds, per_second, ratios, taken_by
+from .measuring import (
+    Measured,
+    Spread,
+    Taken,
+    median,
+    median_wall,
+    microseconds,
+    per_second,
+    ratios,
+    taken_by,
+    wall_ratios,
+)
 from .workplace import Workplace
 
 Calls: TypeAlias = list[list[ToolCalled]]
@@ -43,11 +54,10 @@ def pair_alone(work: Workplace) -> Iterator[Measured]:
 
 def pair_against_bare(ours: list[Taken], bare: list[Taken]) -> Measured:
     """Which of its three bounds the first bar has depends on what a bare commit takes here."""
-    wall = ratios([one.wall for one in ours], [one.wall for one in bare])
-    commits = median([one.wall for one in bare])
+    wall, commits = wall_ratios(ours, bare), median_wall(bare)
     extra_cpu = [mine.cpu - its.cpu for mine, its in zip(ours, bare, strict=True)]
     figures = {
-        "pair": microseconds(median([one.wall for one in ours])),
+        "pair": microseconds(median_wall(ours)),
         "two bare commits": microseconds(commits),
         "extra CPU": microseconds(median(extra_cpu)),
         "time ratio": f"{wall.median:.2f}",

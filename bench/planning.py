@@ -21,7 +21,7 @@ from .bars import PLAN_OF_LONG_RUN
 from .baselines import decode_validate_hash
 from .facts import TOOL, Home
 from .material import Place
-from .measuring import Measured, Taken, median, microseconds, ratios, taken_by
+from .measuring import Measured, Taken, cpu_ratio, median_wall, microseconds, taken_by, wall_ratios
 from .stored import states_of, validator
 from .workplace import Workplace
 
@@ -43,12 +43,11 @@ def plan_of_a_long_run(work: Workplace) -> Iterator[Measured]:
             ours.append(taken_by(lambda: _continued(plan(session_id, agent, PlanRequest()).plan)))
             baseline.append(taken_by(lambda: decode_validate_hash(states, validate)))
     figures = {
-        "plan": f"{microseconds(median([one.wall for one in ours]) / len(states))} an event",
-        "baseline": f"{microseconds(median([one.wall for one in baseline]) / len(states))} an event",
-        "ratio of CPU": f"{ratios([one.cpu for one in ours], [one.cpu for one in baseline]).median:.2f}",
+        "plan": f"{microseconds(median_wall(ours) / len(states))} an event",
+        "baseline": f"{microseconds(median_wall(baseline) / len(states))} an event",
+        "ratio of CPU": cpu_ratio(ours, baseline),
     }
-    ratio = ratios([one.wall for one in ours], [one.wall for one in baseline])
-    yield Measured(PLAN_OF_LONG_RUN, ratio, figures=figures)
+    yield Measured(PLAN_OF_LONG_RUN, wall_ratios(ours, baseline), figures=figures)
 
 
 def _agent(runtime: Runtime, workspace: Path) -> Agent:

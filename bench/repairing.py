@@ -15,7 +15,7 @@ from .bars import REPAIR_AT_START
 from .baselines import batched_writes
 from .facts import Facts, calls_of
 from .material import Place
-from .measuring import Measured, in_seconds, median, microseconds, ratios
+from .measuring import Measured, Taken, added, cpu_ratio, in_seconds, median_wall, microseconds, wall_ratios
 from .stored import baseline_of, newest_row, states_since, validator
 from .workplace import Workplace
 
@@ -28,9 +28,9 @@ def repair_at_start(work: Workplace) -> Iterator[Measured]:
     Each round adds as many interrupted sessions to the same store.
     """
     path, validate = work.fresh("interrupted.sqlite"), validator()
-    ours: list[float] = []
-    reading: list[float] = []
-    writing: list[float] = []
+    ours: list[Taken] = []
+    reading: list[Taken] = []
+    writing: list[Taken] = []
     for _ in range(work.sizes.slow_rounds):
         work.tell(f"interrupting {work.sizes.interrupted_runs:,} runs")
         before = _interrupt(path, work.sizes.interrupted_runs)
@@ -39,17 +39,18 @@ def repair_at_start(work: Workplace) -> Iterator[Measured]:
         taken, written = _repaired(path, work.sizes.interrupted_runs)
         ours.append(taken)
         reading.append(baseline_of(states, validate))
-        writing.append(batched_writes(work.fresh("batches.sqlite"), written))
+        cpu = time.process_time()
+        writing.append(Taken(batched_writes(work.fresh("batches.sqlite"), written), time.process_time() - cpu))
     figures = {
         "events": f"{len(states):,}",
         "written": f"{sum(map(len, written)):,} events in {len(written):,} transactions",
-        "repair": in_seconds(median(ours)),
-        "a run": microseconds(median(ours) / work.sizes.interrupted_runs),
-        "baseline": in_seconds(median(reading)),
-        "bare writes": in_seconds(median(writing)),
+        "repair": in_seconds(median_wall(ours)),
+        "a run": microseconds(median_wall(ours) / work.sizes.interrupted_runs),
+        "baseline": in_seconds(median_wall(reading)),
+        "bare writes": in_seconds(median_wall(writing)),
+        "ratio of CPU": cpu_ratio(ours, added(reading, writing)),
     }
-    baseline = [read + wrote for read, wrote in zip(reading, writing, strict=True)]
-    yield Measured(REPAIR_AT_START, ratios(ours, baseline), figures=figures)
+    yield Measured(REPAIR_AT_START, wall_ratios(ours, added(reading, writing)), figures=figures)
 
 
 class Watched(EventStore):
@@ -73,15 +74,15 @@ class Watched(EventStore):
         self._store.close()
 
 
-def _repaired(path: Path, runs: int) -> tuple[float, list[list[tuple[str, int, str, bytes]]]]:
-    """Seconds that repair took, opening the store included, and the rows of each transaction that it wrote."""
-    started = time.perf_counter()
+def _repaired(path: Path, runs: int) -> tuple[Taken, list[list[tuple[str, int, str, bytes]]]]:
+    """What repair took, opening the store included, and the rows of each transaction that it wrote."""
+    wall, cpu = time.perf_counter(), time.process_time()
     runtime = Runtime(Settings(path))
     watched = Watched(runtime.parts.store().events)
     runtime.parts.events.override(watched)
     with runtime:
         report = runtime.parts.repair_everything()()
-        taken = time.perf_counter() - started
+        taken = Taken(time.perf_counter() - wall, time.process_time() - cpu)
     assert report.runs_closed == runs, report
     return taken, [
         [

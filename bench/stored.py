@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
@@ -16,6 +17,7 @@ from safepoint.domain.events.event import Event
 from safepoint.ports.event_store import EventReader
 
 from .baselines import decode_validate_hash
+from .measuring import Taken
 
 _PAGE = 1000
 _AT_ONCE = 20_000
@@ -45,12 +47,14 @@ def states_of(reader: EventReader, stream: str) -> Iterator[bytes]:
         after = rows[-1].version
 
 
-def baseline_of(states: Iterable[bytes], validate: Callable[[bytes], object]) -> float:
-    """The baseline over more bytes than should be held in memory at once: the sum of its parts, in seconds."""
-    rest, taken = iter(states), 0.0
+def baseline_of(states: Iterable[bytes], validate: Callable[[bytes], object]) -> Taken:
+    """The baseline over more bytes than should be held in memory at once: the sum of its parts."""
+    rest, wall, cpu = iter(states), 0.0, 0.0
     while some := list(islice(rest, _AT_ONCE)):
-        taken += decode_validate_hash(some, validate)
-    return taken
+        before = time.process_time()
+        wall += decode_validate_hash(some, validate)
+        cpu += time.process_time() - before
+    return Taken(wall, cpu)
 
 
 def newest_row(path: Path) -> int:
