@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -134,3 +135,65 @@ def test_nothing_is_made_where_there_is_no_store(program: Program) -> None:
     ran = program("deny", "somebody", "--json")
     assert (ran.code, ran.document["code"]) == (2, "store_missing")
     assert not program.store.exists()
+
+
+@pytest.mark.parametrize("how", ["a signal", "cancel"])
+def test_a_run_that_is_stopped_while_it_waits_closes_its_question_once_for_good(
+    program: Program, waiting: Callable[[], subprocess.Popen[str]], how: str
+) -> None:
+    """F4: closed as cancelled, once, with the answer to its call and the terminal event."""
+    program.script(*ONCE)
+    process = waiting()
+    request_id = request(program)
+    if how == "cancel":
+        assert program("cancel", "s1", "--json").document["result"] == "stopping"
+    else:
+        process.send_signal(signal.SIGINT)
+    assert ended(process).code == (1 if how == "cancel" else 130)
+    facts = [fact["type"] for fact in program("show", "s1", "--json").document["run"]["facts"]]
+    assert [facts.count(f"{kind}.v1") for kind in ("permission.closed", "permission.decided", "run.ended")] == [1, 0, 1]
+    late = program("approve", request_id, "--session", "s1", "--json")
+    assert (late.code, late.document["result"], program.effects) == (2, "closed", [])
+
+
+def test_a_resume_may_wait_for_another_terminal_as_well(
+    program: Program, waiting: Callable[[], subprocess.Popen[str]]
+) -> None:
+    script = program.script(*STEPS)
+    process = waiting()
+    dropped = request(program)
+    process.kill()
+    process.communicate()
+    resumed = program.start("resume", "s1", "--script", script, "--drop-permissions", "--ask-elsewhere")
+    try:
+        deadline = time.monotonic() + 30
+        while [one["request_id"] for one in program("status", "--json").document["permissions"]] in ([], [dropped]):
+            assert time.monotonic() < deadline
+            assert resumed.poll() is None
+            time.sleep(0.05)
+        assert program("approve", request(program)).code == 0
+        assert ended(resumed).code == 0
+    finally:
+        if resumed.poll() is None:
+            resumed.kill()
+            resumed.communicate()
+    assert program.effects == ["paid"]
+
+
+def test_many_who_decide_at_once_make_one_decision(
+    program: Program, waiting: Callable[[], subprocess.Popen[str]]
+) -> None:
+    program.script(*ONCE)
+    process = waiting()
+    request_id = request(program)
+    process.kill()
+    process.communicate()
+    deciding = [program.start(verb, request_id, "--session", "s1", "--json") for verb in ("approve", "deny") * 2]
+    results = [ended(one).document for one in deciding]
+    kept = [one for one in results if one.get("result") == "kept"]
+    assert len(kept) == 1
+    others = {one.get("result") or one["code"] for one in results if one not in kept}
+    assert others <= {"already_decided", "session_busy"}
+    run = program("show", "s1", "--json").document["run"]
+    (decided,) = [fact["facts"] for fact in run["facts"] if fact["type"] == "permission.decided.v1"]
+    assert decided["approved"] is kept[0]["approved"]

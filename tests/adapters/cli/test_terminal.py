@@ -110,3 +110,17 @@ def test_the_final_text_that_was_streamed_is_not_shown_twice(program: Program, t
     terminals.append(terminal)
     assert terminal.ended() == 0
     assert terminal.shown.count("The answer is 42.") == 1
+
+
+@pytest.mark.parametrize(("verb", "effects"), [("approve", ["paid"]), ("deny", [])])
+def test_a_question_at_one_terminal_is_answered_from_another(
+    program: Program, terminals: list[Terminal], verb: str, effects: list[str]
+) -> None:
+    program.script({"text": "I pay.", "calls": [PAY]}, {"text": "Done."})
+    terminal = Terminal(program, "--ask", "--session", "s1")
+    terminals.append(terminal)
+    terminal.wait_for("Allow it?")
+    (asked,) = program("status", "--json").document["permissions"]
+    assert program(verb, asked["request_id"], "--json").document["result"] == "answered"
+    assert terminal.ended() == 0
+    assert program.effects == effects
