@@ -1,4 +1,6 @@
-"""One fresh process: import and open a store up to the first T1, or import what the hexagon and its store stand on.
+"""One fresh process: import and open a store up to the first T1, or import what that stands on.
+
+    python -m bench.first_t1 t1 STORE | core | required
 
 Says how many seconds that took from the program's first line; starting Python itself is not counted. SPEC section 21.
 """
@@ -12,20 +14,24 @@ STARTED = time.perf_counter()
 import importlib  # noqa: E402 (the clock comes first)
 import sys  # noqa: E402
 
-DEPENDENCIES = (
-    "anyio.to_thread",
-    "dependency_injector.containers",
-    "dependency_injector.providers",
-    "eventsourcing.sqlite",
-    "orjson",
-    "pydantic.type_adapter",
-    "rfc8785",
-)
+DEPENDENCIES = {
+    "core": (
+        "anyio.to_thread",
+        "dependency_injector.containers",
+        "dependency_injector.providers",
+        "eventsourcing.sqlite",
+        "orjson",
+        "pydantic.type_adapter",
+        "rfc8785",
+    ),
+    "required": ("typer", "rich.console", "rich.table", "rich.progress"),
+}
+"""What the hexagon, its store and the container import; and what is required beside it, for the command line."""
 
 
-def import_dependencies() -> None:
-    """Import the modules of the core dependencies that Safepoint imports; not those of the command line."""
-    for name in DEPENDENCIES:
+def import_dependencies(which: str) -> None:
+    """Import the core dependencies, or all that are required, by the modules that Safepoint imports of them."""
+    for name in DEPENDENCIES["core"] + (DEPENDENCIES["required"] if which == "required" else ()):
         importlib.import_module(name)
 
 
@@ -53,8 +59,8 @@ def reach_t1(store: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        reach_t1(sys.argv[1])
+    if sys.argv[1] == "t1":
+        reach_t1(sys.argv[2])
     else:
-        import_dependencies()
+        import_dependencies(sys.argv[1])
         sys.stdout.write(f"{time.perf_counter() - STARTED}\n")
