@@ -36,6 +36,8 @@ from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
 DRAIN_SECONDS = 30.0
+REPAIRS_MAX = 2
+"""How often repair is tried before a host gives up."""
 CANCEL_SECONDS = 15.0
 """How long work that was cancelled is waited for: longer than live tools are, after a stop."""
 
@@ -61,6 +63,21 @@ class HostNotReady(SafepointError):
     def __init__(self, phase: Phase) -> None:
         super().__init__(f"the host is {phase}: it takes no work")
         self.phase = phase
+
+
+class RepairIncomplete(SafepointError):
+    """Some sessions could not be repaired, so the host is not ready: it takes no work over an open end.
+
+    Attributes:
+        report: names them, each with its error.
+    """
+
+    def __init__(self, report: RepairReport) -> None:
+        first = report.failed[0]
+        super().__init__(
+            f"{len(report.failed)} sessions could not be repaired; the first is {first.session_id}: {first.error}"
+        )
+        self.report = report
 
 
 class HostClosedMeanwhile(SafepointError):
@@ -146,6 +163,7 @@ class Host:
 
         Raises:
             StoreError, OwnershipUnavailable: it could not be opened or repaired; everything was given back.
+            RepairIncomplete: some sessions could not be repaired, twice.
             HostNotReady: it was closed meanwhile.
             RuntimeError: it was entered before.
         """
@@ -171,16 +189,20 @@ class Host:
         return self
 
     async def _repair(self) -> list[Repaired]:
-        """A batch at a time, so that whoever cancels waits for one batch at most."""
-        steps = self._parts.repair.steps(self.report)
+        """A batch at a time, so that whoever cancels waits for one batch at most; what failed is tried once more."""
         wanted: list[Repaired] = []
         await checkpoint()
-        while (step := await in_thread(partial(next, steps, None))) is not None:
-            self._progress(step)
-            if self._automatic is not None:
-                wanted += step.repaired
-            await checkpoint()
-        return wanted
+        for _ in range(REPAIRS_MAX):
+            self.report.failed.clear()
+            steps = self._parts.repair.steps(self.report)
+            while (step := await in_thread(partial(next, steps, None))) is not None:
+                self._progress(step)
+                if self._automatic is not None:
+                    wanted += step.repaired
+                await checkpoint()
+            if not self.report.failed:
+                return wanted
+        raise RepairIncomplete(self.report)
 
     async def _recover(self, automatic: Automatic, recovery: CancelScope, repaired: list[Repaired]) -> None:
         parts = self._parts

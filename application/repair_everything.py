@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
+from ..domain.errors import StoreDamaged, StoreError, StoreNotAdopted, WriteRefused
 from ..domain.identifiers import SessionId
 from ..domain.reasons import ParkReason, WriteRefusal
 from ..ports.incarnations import Liveness
@@ -25,8 +25,17 @@ from .uncollected import uncollected
 
 BATCH_MAX = 250
 """How many sessions are repaired in one transaction; the ledger keeps the states of them all."""
+FAILURES_MAX = 3
+"""How many sessions in a row may fail before the whole store is said to."""
 NAMED_MAX = 1_000
 """How many quarantined sessions are kept by name; all are counted."""
+
+
+class RepairFailure(NamedTuple):
+    """Why a session could not be repaired; nothing is said of it but that."""
+
+    session_id: SessionId
+    error: StoreError
 
 
 @dataclass(slots=True)
@@ -38,6 +47,7 @@ class RepairReport:
         alive: sessions whose owner lives, or that this process uses, and were not looked at.
         not_seen: sessions of which it could not be seen whether their owner lives.
         taken_by_others: sessions that somebody else took at the same moment.
+        failed: sessions that could not be read or written, and are as they were: doing it again tries them again.
     """
 
     runs_closed: int = 0
@@ -48,6 +58,7 @@ class RepairReport:
     alive: int = 0
     not_seen: int = 0
     taken_by_others: int = 0
+    failed: list[RepairFailure] = field(default_factory=list)
 
     @property
     def looked_at(self) -> int:
@@ -97,6 +108,7 @@ class RepairEverything:
         self._keeping = keeping
         self._views = views
         self._live = live
+        self._failures = 0
 
     def __call__(self, progress: Callable[[RepairStep], None] = lambda step: None) -> RepairReport:
         """Repair everything; idempotent.
@@ -105,7 +117,8 @@ class RepairEverything:
             progress: told after each batch.
 
         Raises:
-            StoreUnavailable, StoreFull: some batches may be done; doing it again goes on.
+            StoreUnavailable, StoreFull: it is not about some sessions but about the store. Some batches may be done;
+                doing it again goes on.
             StoreNotAdopted: the whole store may not be written.
         """
         report = RepairReport()
@@ -119,6 +132,7 @@ class RepairEverything:
         Args:
             report: filled as it goes on.
         """
+        self._failures = 0
         found = self._survey(report)
         first = {row.session_id for row in found.claims} | found.children.keys()
         for batch in _batches(found.claims):
@@ -159,17 +173,50 @@ class RepairEverything:
             yield page
             after = page[-1].session_id
 
-    @uncollected()
     def _batch(self, rows: Sequence[Ownership], report: RepairReport) -> RepairStep:
+        """A batch, together; where that fails, each session of it alone."""
+        try:
+            results = self._together(rows)
+            report.taken_by_others += len(rows) - len(results)
+        except StoreNotAdopted:
+            raise
+        except StoreError:
+            results = [one for row in rows if (one := self._alone(row.session_id, report)) is not None]
+        _count(results, report)
+        return RepairStep(results, report)
+
+    def _alone(self, session_id: SessionId, report: RepairReport) -> Repaired | None:
+        try:
+            row, _, _ = self._ownership.owner_of(session_id)  # what became of the batch is not known
+            free = row is not None and self._ownership.may_be_taken(row)
+            results = self._together([row]) if row is not None and free else []
+        except StoreNotAdopted:
+            raise
+        except StoreDamaged as damage:
+            return quarantined(session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
+        except StoreError as error:
+            self._failures += 1
+            if self._failures >= FAILURES_MAX:
+                raise
+            report.failed.append(RepairFailure(session_id, error))
+            return None
+        self._failures = 0
+        if not results:
+            report.taken_by_others += 1
+            return None
+        return results[0]
+
+    @uncollected()
+    def _together(self, rows: Sequence[Ownership]) -> list[Repaired]:
+        """One result for each session, but for those that somebody else has by now."""
         damaged = self._ledger.read_anew([row.session_id for row in rows])
         results = [
             quarantined(session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
             for session_id, damage in damaged.items()
         ]
         owned = self._ownership.own_all([row for row in rows if row.session_id not in damaged])
-        report.taken_by_others += len(rows) - len(damaged) - len(owned)
         try:
-            results += self._repair_all(list(owned.values()), report)
+            results += self._repair_all(list(owned.values()))
         except BaseException:
             for one in owned.values():
                 self._ownership.keep(one)  # what was written is not known: the next repair finds out
@@ -177,10 +224,9 @@ class RepairEverything:
         self._release_all(list(owned.values()))
         for row in rows:
             self._ledger.forget(row.session_id)  # others may take it now, and the next batch needs the room
-        _count(results, report)
-        return RepairStep(results, report)
+        return results
 
-    def _repair_all(self, owned: Sequence[Owned], report: RepairReport) -> list[Repaired]:
+    def _repair_all(self, owned: Sequence[Owned]) -> list[Repaired]:
         results: list[Repaired] = []
         commands: list[tuple[Owned, RepairCommand]] = []
         for one in owned:
@@ -198,8 +244,6 @@ class RepairEverything:
         for (one, command), answer in zip(commands, answers, strict=True):
             if (result := self._result(one, command, answer)) is not None:
                 results.append(result)
-            else:
-                report.taken_by_others += 1
         return results
 
     def _result(self, owned: Owned, command: RepairCommand, answer: Receipt | Exception) -> Repaired | None:

@@ -89,7 +89,7 @@ def test_what_a_crash_interrupted_goes_on_by_itself_when_repair_is_complete() ->
 @pytest.mark.parametrize(
     "at", [Failpoint.CLAIM_COMMITTED, Failpoint.START_COMMITTED, Failpoint.FIRST_STEP], ids=lambda point: point.name
 )
-def test_what_it_continued_itself_is_left_to_a_person_when_it_is_interrupted_again(at: Failpoint) -> None:
+def test_r3_129_what_it_continued_itself_is_left_to_a_person_when_it_is_interrupted_again(at: Failpoint) -> None:
     """A crash loop costs one automatic try; a claim that repair had to close counts as one."""
     world = World()
     interrupted(world)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
+from safepoint.adapters.memory.tables import Failure
 from safepoint.application import repair_everything
-from safepoint.application.host import Host, HostClosedMeanwhile, HostNotReady, HostParts, Phase
+from safepoint.application.host import Host, HostClosedMeanwhile, HostNotReady, HostParts, Phase, RepairIncomplete
 from safepoint.application.repair_everything import RepairStep
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.events.run import RunEnded, RunStatus
 from safepoint.domain.identifiers import SessionId
+from safepoint.ports.event_store import Commit, CommitAnswer
 from safepoint.ports.lifecycle_sink import LifecycleKind
 
 from .hosting import Hosting, Waits, interrupted
@@ -159,6 +161,47 @@ def test_an_opening_that_is_cut_short_while_it_repairs_gives_back_what_it_had(
 async def opened_and_closed(host: Host) -> None:
     async with host:
         pass
+
+
+def test_r3_040_a_session_that_cannot_be_repaired_is_named_and_the_host_is_not_ready_until_it_is() -> None:
+    """Three interrupted sessions; the store fails at the second one, whenever it is tried."""
+    world = World()
+    runs = many(world)
+    process = Hosting(world)
+    append = process.events_store.append
+
+    def hiccup(commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+        if any(commit.guard.session_id == "s1" for commit in commits):
+            raise StoreUnavailable("database is locked")
+        return append(commits)
+
+    process.events_store.append = hiccup  # type: ignore[method-assign]
+    host = process.host()
+    with pytest.raises(RepairIncomplete, match="s1: database is locked") as incomplete:
+        go(lambda: opened_and_closed(host))
+    report = incomplete.value.report
+    assert (report.runs_closed, [(one.session_id, one.error.code) for one in report.failed]) == (
+        2,
+        [("s1", "store_unavailable")],
+    )
+    assert (host.phase, process.order) == (Phase.CLOSED, ["open", "close"])
+    assert [len(ends(process, run)) for run in runs] == [1, 0, 1]
+    process.die()
+    after = Hosting(world)
+    go(lambda: opened_and_closed(after.host()))
+    assert [len(ends(after, run)) for run in runs] == [1, 1, 1]
+
+
+def test_what_could_not_be_repaired_is_tried_once_more() -> None:
+    world = World()
+    runs = many(world)
+    process = Hosting(world)
+    for _ in range(2):  # all together, and the first one alone
+        process.events_store.fail_at(RunEnded.topic, Failure.UNAVAILABLE)
+    host = process.host()
+    go(lambda: opened_and_closed(host))
+    assert [len(ends(process, run)) for run in runs] == [1, 1, 1]
+    assert (host.report.runs_closed, host.report.failed) == (3, [])
 
 
 def test_a_host_is_used_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -12,8 +12,8 @@ from safepoint.adapters.memory.incarnations import MemoryHost
 from safepoint.application import repair_everything
 from safepoint.application.repair_everything import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairKind
-from safepoint.domain.errors import StoreFull, StoreNotAdopted, StoreUnavailable
-from safepoint.domain.identifiers import OperationId, SessionId
+from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted
+from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.event_store import Commit, OwnerGuard
 from safepoint.ports.incarnations import Liveness
@@ -214,34 +214,80 @@ def test_of_very_many_damaged_sessions_all_are_counted_and_some_are_named(
     assert (report.quarantined_count, [one.session_id for one in report.quarantined]) == (3, ["a", "b"])
 
 
-FAILURES: dict[str, tuple[Callable[[World], None], type[Exception]]] = {
-    "its commit is lost": (lambda world: world.fail_commit(stored=False), StoreUnavailable),
-    "its commit is kept and nobody knows": (lambda world: world.fail_commit(stored=True), StoreUnavailable),
-    "no room": (lambda world: world.fill_up(), StoreFull),
+FAILURES: dict[str, Callable[[World], None]] = {
+    "its commit is lost": lambda world: world.fail_commit(stored=False),
+    "its commit is kept and nobody knows": lambda world: world.fail_commit(stored=True),
+    "there is no room": lambda world: world.fill_up(),
 }
 
 
-@pytest.mark.parametrize(("fail", "error"), FAILURES.values(), ids=FAILURES)
+def check_all_repaired(world: World, sessions: int) -> None:
+    assert set(map(tuple, endings(world).values())) == {("app_restarted",)}
+    assert {owner(world, f"s{number:02}").incarnation_id for number in range(sessions)} == {None}
+    assert world.consistent()
+
+
+@pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("batches_before", [0, 1])
-def test_what_concerns_the_whole_store_stops_repair_and_doing_it_again_finishes(
-    world: World,
-    dead: Life,
-    next_: Life,
-    small_batches: int,
-    fail: Callable[[World], None],
-    error: type[Exception],
-    batches_before: int,
+def test_a_batch_that_fails_once_is_repaired_session_by_session(
+    world: World, dead: Life, next_: Life, small_batches: int, fail: Callable[[World], None], batches_before: int
 ) -> None:
     for number in range(3 * small_batches):
         dead.opens(f"s{number:02}", "x")
     dead.dies()
     world.events.before_append(lambda: fail(world), after=batches_before)
-    with pytest.raises(error):
+    report = next_()
+    assert (report.failed, report.looked_at, report.taken_by_others) == ([], 3 * small_batches, 0)
+    check_all_repaired(world, 3 * small_batches)
+
+
+@pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES)
+def test_a_session_that_fails_again_is_named_the_others_come_up_and_the_next_repair_tries_it_again(
+    world: World, dead: Life, next_: Life, small_batches: int, fail: Callable[[World], None]
+) -> None:
+    for number in range(small_batches):
+        dead.opens(f"s{number:02}", "x")
+    dead.dies()
+    world.events.before_append(lambda: world.fail_commit(stored=False))
+    world.events.before_append(lambda: fail(world), after=2)  # the batch, the first session, the second
+    report = next_()
+    (failed,) = report.failed
+    assert failed.session_id == "s01"
+    assert failed.error.code in {"store_unavailable", "store_full"}
+    assert report.runs_closed == small_batches - 1
+    assert next_().looked_at == 1
+    check_all_repaired(world, small_batches)
+
+
+@pytest.mark.parametrize("name", ["its commit is lost", "there is no room"])
+def test_when_one_after_another_fails_it_is_the_store_and_doing_it_again_finishes(
+    world: World, dead: Life, next_: Life, small_batches: int, name: str
+) -> None:
+    for number in range(3 * small_batches):
+        dead.opens(f"s{number:02}", "x")
+    dead.dies()
+    for place in range(1 + repair_everything.FAILURES_MAX):  # the second batch, and then its sessions
+        world.events.before_append(lambda: FAILURES[name](world), after=1 + place)
+    with pytest.raises(StoreError):
         next_()
     next_()
-    assert set(map(tuple, endings(world).values())) == {("app_restarted",)}
-    assert {owner(world, f"s{number:02}").incarnation_id for number in range(3 * small_batches)} == {None}
-    assert world.consistent()
+    check_all_repaired(world, 3 * small_batches)
+
+
+def test_a_session_whose_owner_cannot_be_read_is_quarantined_alone(world: World, dead: Life, next_: Life) -> None:
+    for session in "abc":
+        dead.opens(session)
+    dead.dies()
+    take_all = world.owners.take_all
+
+    def damaged(incarnation_id: IncarnationId, seen: Sequence[Ownership]) -> Sequence[Ownership | None]:
+        if any(row.session_id == "b" for row in seen):
+            raise StoreDamaged("a control row is not what was written")
+        return take_all(incarnation_id, seen)
+
+    world.owners.take_all = damaged  # type: ignore[method-assign]
+    report = next_()
+    assert (report.runs_closed, [one.session_id for one in report.quarantined]) == (2, ["b"])
 
 
 def test_a_store_that_may_not_be_written_is_told_as_such(memory: World, host: MemoryHost) -> None:
@@ -262,6 +308,7 @@ def test_a_store_that_may_not_be_written_is_told_as_such(memory: World, host: Me
 def test_no_transaction_closes_more_than_a_batch_and_each_is_reported(
     world: World, dead: Life, next_: Life, small_batches: int
 ) -> None:
+    """However many are interrupted, each batch costs three transactions (field report r3-153)."""
     for number in range(2 * small_batches + 1):
         dead.opens(f"s{number}")
     dead.dies()
