@@ -215,7 +215,9 @@ _TABLE: Final[dict[str, Explanation]] = {
         "Wait for it, or end its process, then plan again with `safepoint plan --session SESSION`.",
     ),
     ParkReason.CONTINUATION_AUTHORITY_UNAVAILABLE: Explanation(
-        "The right to continue could not be recorded in a durable store.", "Open the store for writing, then try again."
+        "Whether the session's owner still lives could not be seen, so nobody has the right to continue it.",
+        "Make sure that its process has ended; then take its right to write: "
+        "`safepoint takeover SESSION --fence-only`.",
     ),
     ParkReason.CONTINUATION_IDENTITY_REUSED: Explanation(
         "An id for the new run is already in use.", "Try again: new ids are made each time."

@@ -98,6 +98,9 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     if ParkReason.RESUME_FEATURE_DISABLED in codes:
         resume = commands.asking("resume", session)
         yield WayOn(f"SAFEPOINT_RESUME=1 {resume}", "continue with resuming switched on")
+    if ParkReason.CONTINUATION_AUTHORITY_UNAVAILABLE in codes:
+        fence = commands.about("takeover", session, "--fence-only")
+        yield WayOn(fence, "once you have made sure that its owner has ended: take its right to write")
     yield from _ending(parking.operations)
     yield from _settling(parking.operations, commands)
     yield from _answers(parking.reasons, commands)
