@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from . import canonical
-from .events import outside, run, session, tool
-from .events.catalogue import MalformedEvent, UnknownEventType, event_from
-from .events.model import UserMessage
-from .projections import Row, rows_of
-from .sealing import SealedEvent, StoredRecord
-
-TOPICS_WITH_ROWS: frozenset[str] = frozenset(
-    cls.topic
-    for cls in (
-        session.SessionOpened,
-        session.RunAdmitted,
-        session.RunAbandoned,
-        session.EffectWatched,
-        session.EffectCleared,
-        run.RunOpened,
-        run.ContinuationStarted,
-        run.CancelRequested,
-        run.RunEnded,
-        run.RunClaimed,
-        UserMessage,
-        tool.ToolDispatched,
-        tool.ToolResponded,
-        tool.ToolRedeliveryStarted,
-        tool.ToolReconciled,
-        tool.ToolRecoveryDecided,
-        tool.ToolAttested,
-        outside.PermissionRequested,
-        outside.PermissionDecided,
-        outside.PermissionClosed,
-    )
-)
-"""Events of other topics make no row and need not be decoded."""
-
-_SEAL = ("type", "sequence", "previous_digest")
+from .projections import TOPICS_WITH_ROWS, Row, rows_of
+from .sealing import DamagedEvent, SealedEvent, StoredRecord
+from .unsealing import event_of
 
 
 class NoRows(ValueError):
@@ -52,12 +20,9 @@ def rows_of_record(record: StoredRecord) -> tuple[Row, ...]:
     if record.topic not in TOPICS_WITH_ROWS:
         return ()
     try:
-        fields = canonical.decode_canonical(record.state)
-        if not isinstance(fields, dict):
-            raise NoRows("not a JSON object")
-        event = event_from({name: value for name, value in fields.items() if name not in _SEAL}, record.topic)
-    except (canonical.CanonicalError, UnknownEventType, MalformedEvent) as error:
-        raise NoRows(str(error)) from error
+        event = event_of(record)
+    except DamagedEvent as damage:
+        raise NoRows(str(damage)) from damage
     return rows_of(SealedEvent(record.stream, record.version, event, record.state, "", ""))
 
 

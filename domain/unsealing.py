@@ -22,6 +22,8 @@ from .reasons import LedgerIssue
 from .sealing import DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord
 
 _ATOMS = frozenset({str, int, bool, type(None)})
+_PREVIOUS = b'"previous_digest":"'
+_DIGEST_CHARS = 64
 
 
 def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedEvent:
@@ -59,6 +61,26 @@ def unseal_after(sequence: int, digest: str, records: Iterable[StoredRecord]) ->
             raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
         previous, digest = digest, sha256(prefix + state).hexdigest()
         yield sealed_event(stream, sequence, event, state, digest, previous)
+
+
+def event_of(record: StoredRecord) -> Event:
+    """The event that a row's bytes are, whatever stands before it: its seal is not looked at.
+
+    Raises:
+        DamagedEvent: the bytes are no event of its topic.
+    """
+    state = record.state
+    if type(state) is not bytes:  # damage may have made anything of a column
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "not bytes")
+    after = state.find(_PREVIOUS) + len(_PREVIOUS)
+    previous_digest = state[after : after + _DIGEST_CHARS].decode("ascii", "replace")
+    event = _quickly(record.topic, state, record.version, previous_digest)
+    if event is None:
+        fields = _fields_of(record)
+        for name in ("type", "sequence", "previous_digest"):
+            fields.pop(name, None)
+        event = _event_from(record, fields)
+    return event
 
 
 def _quickly(topic: str, state: bytes, sequence: int, previous_digest: str) -> Event | None:
@@ -141,21 +163,29 @@ def _members(part: Any) -> dict[str, object]:
 
 
 def _slowly(record: StoredRecord, sequence: int, previous_digest: str) -> Event:
-    topic, state = record.topic, record.state
-    try:
-        fields = canonical.decode_canonical(state)
-    except ValueError as error:
-        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, f"bytes are not canonical JSON: {error}") from error
-    if type(fields) is not dict:
-        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "not a JSON object")
+    fields = _fields_of(record)
     if (
-        fields.pop("type", None) != topic
+        fields.pop("type", None) != record.topic
         or fields.pop("sequence", None) != sequence
         or fields.pop("previous_digest", None) != previous_digest
     ):
         raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "type, sequence or previous digest do not match")
+    return _event_from(record, fields)
+
+
+def _fields_of(record: StoredRecord) -> dict[str, Any]:
     try:
-        return event_from(fields, topic)
+        fields = canonical.decode_canonical(record.state)
+    except ValueError as error:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, f"bytes are not canonical JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "not a JSON object")
+    return fields
+
+
+def _event_from(record: StoredRecord, fields: dict[str, Any]) -> Event:
+    try:
+        return event_from(fields, record.topic)
     except (UnknownEventType, MalformedEvent) as error:
         raise _damaged(record, LedgerIssue.CHAIN_BROKEN, str(error)) from error
 

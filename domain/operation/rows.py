@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from ..events.tool import (
     ToolAttested,
@@ -18,6 +19,8 @@ from ..sealing import SealedEvent
 OperationFact: TypeAlias = (
     ToolDispatched | ToolResponded | ToolRedeliveryStarted | ToolReconciled | ToolRecoveryDecided | ToolAttested
 )
+Entry: TypeAlias = tuple[str, dict[str, Column]]
+"""What the fact is called in the journal, and the columns of the operation that it sets."""
 
 
 def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]:
@@ -29,7 +32,7 @@ def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]
     """
     if event.operation_id is None:
         return ()
-    entry, columns = _entry(sealed, event)
+    entry, columns = _ENTRIES[type(event)](sealed, event)
     journal: dict[str, Column] = {
         "run_id": event.run_id,
         "sequence": sealed.sequence,
@@ -42,40 +45,56 @@ def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]
     return (Row("operations", operation), Row("operation_journal", journal))
 
 
-def _entry(sealed: SealedEvent, event: OperationFact) -> tuple[str, dict[str, Column]]:
-    match event:
-        case ToolDispatched():
-            return "dispatched", {
-                "session_id": event.session_id,
-                "run_id": event.run_id,
-                "call_id": event.call_id,
-                "tool_name": event.tool_name,
-                "mode": event.contract.mode.value,
-                "life": event.life.value,
-                "incarnation_id": event.incarnation_id,
-                "args_hash": event.args_hash,
-                "dispatched_sequence": sealed.sequence,
-                "dispatched_at": event.occurred_at,
-                "dispatch_event_id": event.event_id,
-            }
-        case ToolResponded():
-            return "responded", {
-                "outcome_event_id": event.event_id,
-                "outcome_is_error": int(event.is_error),
-                "effect": event.effect.value,
-            }
-        case ToolRedeliveryStarted():
-            return "redelivery_started", {"redeliveries_event_id": event.event_id}
-        case ToolReconciled():
-            return "reconciled", {"observation": event.observation.value}
-        case ToolRecoveryDecided():
-            return "recovery_decided", {
-                "decision": event.disposition.value,
-                "reason": event.reason,
-                "decision_event_id": event.event_id,
-            }
-        case ToolAttested():
-            return "attested", {
-                "attestation": event.statement.value,
-                "attestation_event_id": event.event_id,
-            }
+def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> Entry:
+    return "dispatched", {
+        "session_id": event.session_id,
+        "run_id": event.run_id,
+        "call_id": event.call_id,
+        "tool_name": event.tool_name,
+        "mode": event.contract.mode.value,
+        "life": event.life.value,
+        "incarnation_id": event.incarnation_id,
+        "args_hash": event.args_hash,
+        "dispatched_sequence": sealed.sequence,
+        "dispatched_at": event.occurred_at,
+        "dispatch_event_id": event.event_id,
+    }
+
+
+def _responded(_sealed: SealedEvent, event: ToolResponded) -> Entry:
+    return "responded", {
+        "outcome_event_id": event.event_id,
+        "outcome_is_error": int(event.is_error),
+        "effect": event.effect.value,
+    }
+
+
+def _redelivery_started(_sealed: SealedEvent, event: ToolRedeliveryStarted) -> Entry:
+    return "redelivery_started", {"redeliveries_event_id": event.event_id}
+
+
+def _reconciled(_sealed: SealedEvent, event: ToolReconciled) -> Entry:
+    return "reconciled", {"observation": event.observation.value}
+
+
+def _decided(_sealed: SealedEvent, event: ToolRecoveryDecided) -> Entry:
+    return "recovery_decided", {
+        "decision": event.disposition.value,
+        "reason": event.reason,
+        "decision_event_id": event.event_id,
+    }
+
+
+def _attested(_sealed: SealedEvent, event: ToolAttested) -> Entry:
+    return "attested", {"attestation": event.statement.value, "attestation_event_id": event.event_id}
+
+
+# By exact type: `isinstance` is slow on pydantic models, and T1 and T2 pass here.
+_ENTRIES: Mapping[type[OperationFact], Callable[[SealedEvent, Any], Entry]] = {
+    ToolDispatched: _dispatched,
+    ToolResponded: _responded,
+    ToolRedeliveryStarted: _redelivery_started,
+    ToolReconciled: _reconciled,
+    ToolRecoveryDecided: _decided,
+    ToolAttested: _attested,
+}
