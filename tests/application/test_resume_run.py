@@ -22,7 +22,7 @@ from safepoint.domain.commands import AppendLate
 from safepoint.domain.errors import StoreError, StoreFull, StoreUnavailable, WriteRefused
 from safepoint.domain.events.model import HostMessage, ModelStepCompleted
 from safepoint.domain.events.outside import PermissionDecided, PermissionRequested, WorkspaceRenewed
-from safepoint.domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunStatus, StartKind
+from safepoint.domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
 from safepoint.domain.events.session import GrantPosted, GrantsTaken, NoticePosted, NoticesTaken, RunAdmitted
 from safepoint.domain.events.tool import ToolDispatched
 from safepoint.domain.identifiers import GrantId, NoticeId, RunId, SessionId
@@ -649,7 +649,8 @@ def post_notice(world: World, act: Counted) -> None:
     process = Resuming(world)
     run_id = failed(world, [act.function])
     owned = process.ownership.own(SESSION)
-    identity = process.segment(run_id).events[0].identity
+    (opened,) = process.of(run_id, RunOpened)
+    identity = opened.identity
     here = world.workspaces.observe(WORKSPACE).identity  # type: ignore[union-attr]
     fact = WorkspaceRenewed(**process.spines.run(identity), from_identity=here, to_identity=here)
     notice = NoticePosted(
