@@ -1,4 +1,4 @@
-"""Continues by itself what a crash interrupted, once for each interruption. SPEC section 17 and F11.
+"""Continues by itself what a crash interrupted, once for each interruption. SPEC section 17, F11 and ADR 0042.
 
 Only what this start's repair closed is tried: sessions that were left earlier wait for a person and are never woken.
 """

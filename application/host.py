@@ -1,4 +1,4 @@
-"""The life of a host: opening, ready, draining, closed. SPEC sections 15 and 17.
+"""The life of a host: opening, ready, draining, closed. SPEC sections 15 and 17, ADR 0041.
 
 Repair is strictly before ready. Closing stops admission first, then recovery in the background; it waits for what runs,
 and gives back the store and last the lock. What fails in the background is kept until then, and raised.

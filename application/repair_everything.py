@@ -1,4 +1,4 @@
-"""Repair at start: every session that a dead owner left, in bounded batches. SPEC section 11.
+"""Repair at start: every session that a dead owner left, in bounded batches. SPEC section 11 and ADR 0040.
 
 A batch is read in one view, taken in one transaction, decided, written in one group, and released in one transaction.
 Killed anywhere, it is finished by whoever does it again: what was not released is owned by the dead once more.
