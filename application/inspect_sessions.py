@@ -12,12 +12,13 @@ from enum import StrEnum
 from ..domain.errors import StoreDamaged
 from ..domain.events.run import RunStatus
 from ..domain.identifiers import RunId, SessionId, session_stream
+from ..domain.reasons import WriteRefusal
 from ..domain.sealing import DamagedEvent
 from ..ports.event_store import EventReader, EventStore
 from ..ports.incarnations import Incarnation, Liveness
 from ..ports.views import PermissionRow, RunRow, SessionKey, SessionRow, Views
 from .ownership import SessionOwnership
-from .session_health import Damage, damage_of
+from .session_health import NO_ROW, Damage, damage_of
 from .states import load
 
 
@@ -126,10 +127,19 @@ class InspectSessions:
         return SessionPage(shown, shown[-1].row.key if len(rows) > limit else None)
 
     def one(self, session_id: SessionId) -> SessionSummary | None:
-        """Look at one session; None when no event names it."""
+        """Look at one session; None when no event names it. One that its view has lost is unreadable, not unknown."""
         row = self._views.session(session_id)
+        with self._store.snapshot() as reader:
+            if row is not None:
+                return self._summary(reader, row)
+            if not _has_events(reader, session_id):
+                return None
+        row = self._views.session(session_id)  # it may have been opened between the two
         if row is None:
-            return None
+            lost = SessionRow(session_id, None, None, None, None, None, None, None, None, None, unsettled=0)
+            return SessionSummary(
+                lost, SessionState.UNREADABLE, damage=Damage(WriteRefusal.STORE_DAMAGED, NO_ROW, of_view=True)
+            )
         with self._store.snapshot() as reader:
             return self._summary(reader, row)
 
@@ -195,3 +205,11 @@ class InspectSessions:
             case _:
                 state = SessionState.INTERRUPTED
         return SessionSummary(row, state, owner, liveness)
+
+
+def _has_events(reader: EventReader, session_id: SessionId) -> bool:
+    """Whether there are any; some that cannot be read are some."""
+    try:
+        return reader.last(session_stream(session_id)) is not None
+    except StoreDamaged:
+        return True

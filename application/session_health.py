@@ -21,11 +21,16 @@ BLOCK_MAX = 64
 """How many older ones are read at once, while they have been small."""
 
 
+NO_EVENT = "only a row of a view names this session, and no event does; the views can be made again"
+NO_ROW = "its events are there, and its row in the view of the sessions is not; the views can be made again"
+
+
 class Damage(NamedTuple):
-    """What is wrong with a record, by code, and where."""
+    """What is wrong with a record, by code, and where; `of_view` where it is a view alone, which can be made again."""
 
     code: str
     detail: str
+    of_view: bool = False
 
 
 def damage_of(reader: EventReader, row: SessionRow) -> Damage | None:
@@ -35,8 +40,11 @@ def damage_of(reader: EventReader, row: SessionRow) -> Damage | None:
         StoreUnavailable: it could not be looked at, which is no damage.
     """
     try:
-        _verify_tail(reader, session_stream(row.session_id))
-        if row.head_run_id is None or _verify_tail(reader, run_stream(row.head_run_id)):
+        if not _verify_tail(reader, session_stream(row.session_id)):
+            return Damage(WriteRefusal.STORE_DAMAGED, NO_EVENT, of_view=True)
+        if row.head_run_id is None or row.head_abandoned_by is not None:
+            return None  # what a person gave up is known to be damaged
+        if _verify_tail(reader, run_stream(row.head_run_id)):
             return None
     except DamagedEvent as error:
         return Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))

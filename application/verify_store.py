@@ -39,7 +39,9 @@ class OwnerFinding:
 
 @dataclass(frozen=True, slots=True)
 class ProjectionFinding:
-    """A row of a view that is not what the events make: `missing`, `extra` or `different`."""
+    """A row of a view that is not what the events make: `missing`, `extra` or `different`; a whole view, without key,
+    is `unreadable`.
+    """
 
     table: str
     key: tuple[str | int | None, ...]
@@ -160,7 +162,9 @@ class VerifyStore:
             found.projection_differences += 1
             if len(found.projections) < FINDINGS_MAX:
                 kind = "different"
-                if difference.found is None:
+                if not difference.key:
+                    kind = "unreadable"
+                elif difference.found is None:
                     kind = "missing"
                 elif difference.expected is None:
                     kind = "extra"

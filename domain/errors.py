@@ -74,6 +74,10 @@ class StoreDamaged(StoreError):
     code = WriteRefusal.STORE_DAMAGED
 
 
+class ViewsDamaged(StoreDamaged):
+    """A view that lists and pages are read from cannot be read. The events may be whole: views are made of them."""
+
+
 class StoreNotAdopted(StoreDamaged):
     """The store is a copy, or cannot vouch for its tail: it may be read, and written only after `adopt`. SPEC section
     6.

@@ -47,7 +47,10 @@ class Rebuilt(NamedTuple):
 
 
 class ProjectionDifference(NamedTuple):
-    """A row that is not what the events make: `found` or `expected` is None where there is no such row."""
+    """A row that is not what the events make: `found` or `expected` is None where there is no such row.
+
+    An empty `key` stands for the whole view: it cannot be read.
+    """
 
     table: str
     key: tuple[Column, ...]

@@ -25,6 +25,7 @@ from ...domain.errors import (
     StoreUnusable,
     StoreVersionNewer,
     StoreVersionOlder,
+    ViewsDamaged,
     WriteRefused,
 )
 from ...domain.explanations import EXPLANATIONS, explain
@@ -143,6 +144,9 @@ _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names
 _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
 )
+_MAKE_AGAIN: Final = (
+    "`safepoint rebuild` makes the views again from the events; then `safepoint verify` says whether all is whole."
+)
 _ADOPT_FORWARD: Final = "`safepoint adopt --note WHY` says that it is the one to go on with, and brings it forward."
 _LEAVE_OUT: Final = (
     "Start the turn without them: `safepoint run MESSAGE --session SESSION --leave-out-damaged`; the model is told."
@@ -166,6 +170,8 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.USAGE, "store_version_older", message, next_step)
         case StoreVersionNewer():
             return _explained(ExitCode.USAGE, error.code, error.detail)
+        case ViewsDamaged():
+            return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _MAKE_AGAIN)
         case StoreBehindAnchor():
             return _explained(ExitCode.CORRUPTION, ParkReason.LEDGER_BEHIND_ANCHOR, error.detail)
         case StoreNotAdopted():

@@ -41,6 +41,8 @@ def show_session(
             )
     head = documents.of_session(summary)
     out.say(f"Session {one_line(session_id)}: {head['state']}{_code(head)}")
+    if summary.damage is not None and summary.damage.of_view:
+        out.say(f"  {CommandLines(store).about('rebuild')}")
     _say_runs(out, runs)
     if seen is not None:
         _say_run(out, seen, CommandLines(store))
@@ -60,13 +62,27 @@ def _code(head: documents.Json) -> str:
 
 
 def _say_runs(out: Output, runs: Sequence[RunRow]) -> None:
-    cells = ((row.run_id, row.kind, row.status or "open", row.failure_class, row.admitted_at) for row in runs)
+    cells = ((row.run_id, row.kind, _status(row), row.failure_class, row.admitted_at) for row in runs)
     out.table(("RUN", "KIND", "STATUS", "WHY", "ADMITTED"), cells)
+
+
+def _status(row: RunRow) -> str:
+    """How a run stands; what a claim admitted has no event until it starts."""
+    return row.status or ("open" if row.opened_at is not None or row.claim_id is None else "not started")
+
+
+def _say_unstarted(out: Output, seen: RunSeen) -> None:
+    """What a claim admitted and nobody started: there is nothing else to show."""
+    out.say(f"Run {one_line(seen.row.run_id)}: claimed to continue the run before it, and never started.")
+    out.say("  Nothing was done and no model was asked. The next command that writes ends it, and it can be continued.")
 
 
 def _say_run(out: Output, seen: RunSeen, commands: CommandLines) -> None:
     row = seen.row
     out.say()
+    if seen.high_water == 0 and seen.damage is None and row.claim_id is not None:
+        _say_unstarted(out, seen)
+        return
     out.say(f"Run {one_line(row.run_id)}: {row.status or 'open'}, {seen.high_water} events, digest {seen.digest[:16]}")
     policy = "" if seen.profile is None else seen.profile.permission_policy
     said = f"{one_line(row.provider)}/{one_line(row.model)}, permissions: {one_line(policy)}, in {one_line(row.cwd)}"

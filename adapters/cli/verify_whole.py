@@ -8,6 +8,7 @@ from ...application.verify_store import Verification
 from ...application.verify_stream import StreamDamage
 from ...ports.store_keeping import Trust
 from . import documents
+from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
@@ -60,7 +61,10 @@ def _say(out: Output, store: Path, found: Verification) -> None:
     for owner in found.owners:
         out.say(f"Owner of session {one_line(owner.session_id)}: {owner.fault.replace('_', ' ')}.")
     for view in found.projections[:20]:
-        out.say(f"View {view.table}, row {one_line(view.key)}: {view.kind}. Views are made from events; none is lost.")
+        row = f", row {one_line(view.key)}" if view.key else ""
+        out.say(f"View {view.table}{row}: {view.kind}. Views are made from events; none is lost.")
+    if found.projections:
+        out.say(CommandLines(store).in_text("`safepoint rebuild` makes the views again.", None))
     for fault in found.faults:
         out.say(f"Not as it was written: {one_line(fault, 400)}")
     if found.unread is not None:

@@ -99,3 +99,8 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def readable(text: bytes) -> str:
+    """A text of a view, for a connection to read it by: one that damage made unreadable keeps no row beside it back."""
+    return text.decode("utf-8", "replace")

@@ -140,3 +140,17 @@ def thinning_statements(connection: sqlite3.Connection) -> Iterable[str]:
         if name in WRITTEN and (name, sql) in _expected():
             key = ", ".join(TABLES[name].key)
             yield f"DELETE FROM {name} WHERE ({key}) IN (SELECT {key} FROM {name} LIMIT {ROWS_AT_ONCE})"
+
+
+def forget(connection: sqlite3.Connection) -> None:
+    """Take the projections out of the schema without touching their pages, which are damaged and stay unused.
+
+    Args:
+        connection: in a transaction; its schema is read anew.
+    """
+    connection.execute("PRAGMA writable_schema = ON")
+    try:
+        listed = ", ".join(f"'{name}'" for name in sorted(names()))
+        connection.execute(f"DELETE FROM sqlite_master WHERE name IN ({listed}) OR tbl_name IN ({listed})")
+    finally:
+        connection.execute("PRAGMA writable_schema = RESET")

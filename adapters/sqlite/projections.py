@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from ...domain.errors import StoreUnavailable
+from ...domain.errors import StoreDamaged, StoreUnavailable
 from ...domain.projection_rebuild import NoRows, bare_row_of, rows_of_record
 from ...domain.projections import TABLES, Column, Row
 from ...domain.sealing import StoredRecord
 from ...ports.store_keeping import ProjectionDifference, Projections, Rebuilt
 from . import projection_tables
-from .errors import translated
+from .errors import is_damage, readable, translated
 from .place import Place
 from .reader import Readers
 from .transaction import StatementCursor, Transaction
@@ -41,8 +41,13 @@ class SqliteProjections(Projections):
         """See `Projections`."""
         if self._writer is None:
             raise StoreUnavailable("the store was opened for reading")
-        with Transaction(self._writer) as transaction:
-            return rebuild_in(transaction, progress)
+        try:
+            with Transaction(self._writer) as transaction:
+                return rebuild_in(transaction, progress)
+        except StoreDamaged:  # it may be the pages of the views: SQLite cannot even drop them
+            with Transaction(self._writer) as transaction:
+                projection_tables.forget(transaction.raw.connection)
+                return rebuild_in(transaction, progress)
 
     def are_as_expected(self) -> bool:
         """Tell whether the projections have the shape that this program reads and writes."""
@@ -53,14 +58,21 @@ class SqliteProjections(Projections):
         """See `Projections`."""
         with self._readers.view() as view, translated(self._place.database, "compare the projections of"):
             connection = view.connection
+            connection.text_factory = readable
             for name in TABLES:
                 connection.execute(projection_tables.table_statement(name, database="temp"))
             for row in _rows(connection):
                 connection.execute(*projection_tables.upsert(row, database="temp"))
             for name in TABLES:
-                yield from _compare(connection, name)
+                try:
+                    yield from _compare(connection, name)
+                except sqlite3.DatabaseError as error:
+                    if not is_damage(error):
+                        raise
+                    yield ProjectionDifference(name, (), None, None)
             for name in TABLES:  # after an error the connection is closed, and they are gone with it
                 connection.execute(f"DROP TABLE temp.{name}")
+            connection.text_factory = str
 
 
 class Statements(Protocol):

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Sequence
-from itertools import chain, islice
+from itertools import islice, takewhile
 from typing import Any
 
-from ...domain.errors import StoreUnavailable, StoreVersionOlder
+from ...domain.errors import StoreDamaged, StoreUnavailable, StoreVersionOlder
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
 from . import adoption, schema
 from .anchor import Anchor
 from .control_rows import faults_of_control_rows
 from .creation import create_if_missing
-from .errors import translated
+from .errors import store_error, translated
 from .event_store import SqliteEventStore
 from .id_rows import faults_of_id_rows
 from .migrating import bring_forward, condition_of_older
+from .pages import FAULTS_MAX, faults_of_pages
 from .place import Place
 from .position import faults_of_positions
 from .projections import SqliteProjections
@@ -33,8 +35,6 @@ _STREAMS = """WITH RECURSIVE names (name) AS (
     UNION ALL SELECT (SELECT MIN(originator_id) FROM stored_events WHERE originator_id > names.name)
     FROM names WHERE names.name IS NOT NULL)
     SELECT name FROM names WHERE name IS NOT NULL LIMIT ?"""
-_FAULTS_MAX = 100
-_INTEGRITY = f"PRAGMA integrity_check({_FAULTS_MAX})"
 _OWNED = """SELECT session_id, incarnation_id, epoch FROM session_owners
     WHERE incarnation_id IS NOT NULL AND session_id > ? ORDER BY session_id LIMIT ?"""
 
@@ -88,15 +88,21 @@ class SqliteStore(StoreKeeping):
 
     def streams(self, *, after: str = "", limit: int = 1000) -> Sequence[str]:
         """See `StoreKeeping`."""
-        return [str(name) for (name,) in self._page(_STREAMS, after, limit)]
+        return [str(row[0]) for row in self._page(_STREAMS, after, limit)]
 
     def faults(self) -> Sequence[str]:
         """See `StoreKeeping`."""
+        found: list[str] = []
         with self._readers.view() as view, translated(self._place.database, "read"):
-            found = [str(text) for (text,) in view.connection.execute(_INTEGRITY) if text != "ok"]
-            parts = (faults_of_positions, faults_of_id_rows, faults_of_control_rows)
-            made = chain.from_iterable(part(view.connection) for part in parts)
-            return (*found, *islice(made, _FAULTS_MAX))
+            for part in (faults_of_pages, faults_of_positions, faults_of_id_rows, faults_of_control_rows):
+                try:
+                    found += islice(part(view.connection), FAULTS_MAX)
+                except sqlite3.Error as error:
+                    told = store_error(error, self._place.database, "read all of")
+                    if not isinstance(told, StoreDamaged):
+                        raise
+                    found.append(told.detail)
+        return found
 
     def owned_sessions(self, *, after: str = "", limit: int = 1000) -> Sequence[Ownership]:
         """See `StoreKeeping`."""
@@ -110,7 +116,18 @@ class SqliteStore(StoreKeeping):
         if not 1 <= limit <= _LIMIT_MAX:
             raise ValueError(f"limit must be 1 to {_LIMIT_MAX}, not {limit}")
         with self._readers.view() as view, translated(self._place.database, "read"):
-            return view.connection.execute(sql, (after, limit)).fetchall()
+            rows = view.connection.execute(sql, (after, limit)).fetchall()
+        befores = (after, *(row[0] for row in rows))
+        good = [row for row, _ in takewhile(lambda pair: _is_above(*pair), zip(rows, befores, strict=False))]
+        if rows and not good:
+            raise StoreDamaged(f"{self._place.database} does not list its rows in order above {after!r}")
+        return good
+
+
+def _is_above(row: tuple[Any, ...], before: object) -> bool:
+    """Whoever pages through names must come to an end, also where damage put them out of order."""
+    name = row[0]
+    return isinstance(name, str) and isinstance(before, str) and name > before
 
 
 def open_store(

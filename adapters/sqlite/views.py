@@ -6,9 +6,10 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
-from ...domain.errors import StoreDamaged
+from ...domain.errors import StoreDamaged, ViewsDamaged
 from ...domain.events.session import RunKind
 from ...domain.events.tool import ToolDispatched
 from ...domain.identifiers import OperationId, RunId, SessionId, run_stream
@@ -24,7 +25,7 @@ from ...ports.views import (
     SessionRow,
     Views,
 )
-from .errors import translated
+from .errors import readable, translated
 from .place import Place
 from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, WATCHED, are_as_expected, field_of
 from .reader import Readers
@@ -78,10 +79,11 @@ class SqliteViews(Views):
 
     def sessions(self, *, after: SessionKey | None = None, limit: int = 50) -> Sequence[SessionRow]:
         """See `SessionViews`."""
-        if after is None:
-            return [SessionRow(*row) for row in self._rows(f"{_SESSION} {_NEWEST_FIRST}", limit=limit)]
-        where = f"WHERE ({_NEWEST}, s.session_id) < (?, ?)"
-        return [SessionRow(*row) for row in self._rows(f"{_SESSION} {where} {_NEWEST_FIRST}", *after, limit=limit)]
+        where = "" if after is None else f"WHERE ({_NEWEST}, s.session_id) < (?, ?)"
+        found = self._rows(f"{_SESSION} {where} {_NEWEST_FIRST}", *(after or ()), limit=limit)
+        rows = [SessionRow(SessionId(str(session_id)), *rest) for session_id, *rest in found]
+        self._require_order(rows, after)
+        return rows
 
     def session(self, session_id: SessionId) -> SessionRow | None:
         """See `SessionViews`."""
@@ -165,15 +167,29 @@ class SqliteViews(Views):
         if limit is not None and not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1 to {PAGE_MAX}, not {limit}")
         with self._readers.view() as view, self._mendable(view.connection):
-            return view.connection.execute(sql, (*arguments, limit) if limit is not None else arguments).fetchall()
+            view.connection.text_factory = readable
+            try:
+                return view.connection.execute(sql, (*arguments, limit) if limit is not None else arguments).fetchall()
+            finally:
+                view.connection.text_factory = str
+
+    def _require_order(self, rows: Sequence[SessionRow], after: SessionKey | None) -> None:
+        """Whoever goes on after the last row must come to an end, also where damage put rows out of order."""
+        before = [None if after is None else _order(after), *(_order(row.key) for row in rows)]
+        if any(last is not None and key is not None and key >= last for last, key in pairwise(before)):
+            raise ViewsDamaged(f"the view of the sessions in {self._place.database} is out of order")
 
     @contextmanager
     def _mendable(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Say how to mend projections that are not there, or were made by another version."""
+        """Tell that it is the views that cannot be read: they are not there, or of another version, or damaged."""
         try:
             with translated(self._place.database, "read the views of"):
                 yield
         except StoreDamaged as error:
             if are_as_expected(connection):
-                raise
-            raise StoreDamaged(f"{error.detail}; the views were made by another version: rebuild them") from error
+                raise ViewsDamaged(error.detail) from error
+            raise ViewsDamaged(f"{error.detail}; the views were made by another version: rebuild them") from error
+
+
+def _order(key: SessionKey) -> tuple[bytes, bytes]:
+    return str(key.newest_at).encode("utf-8", "replace"), key.session_id.encode("utf-8", "replace")
