@@ -21,7 +21,7 @@ from .output import Output
 from .parking import operation_line, say_ways
 from .runtimes import no_store, reading
 from .session_names import known
-from .ways_on import MESSAGE, WayOn, answers, as_documents
+from .ways_on import MESSAGE, WHY, WayOn, answers, as_documents
 
 JUDGED_RUNS_MAX = 100
 _LIVES = {
@@ -102,9 +102,14 @@ def _ways(summary: SessionSummary, commands: CommandLines) -> tuple[WayOn, ...]:
     show = WayOn(commands.about("show", session), "see what happened")
     match summary.state:
         case SessionState.RUNNING:
-            return (WayOn(commands.about("cancel", session), "stop it"), show)
+            end = WayOn(commands.about("takeover", session), "end its process, where that does not answer")
+            return (WayOn(commands.about("cancel", session), "stop it"), end, show)
+        case SessionState.OWNER_NOT_SEEN:
+            fence = commands.about("takeover", session, "--fence-only")
+            return (WayOn(fence, "once you have made sure that its owner has ended: take its right to write"), show)
         case SessionState.UNREADABLE:
-            return (WayOn(commands.about("verify"), "find the damaged place"), show)
+            give_up = WayOn(commands.about("abandon", session, "--note", WHY), "give its damaged run up")
+            return (WayOn(commands.about("verify"), "find the damaged place"), give_up, show)
         case state if state.may_be_resumed:
             return (WayOn(commands.about("plan", session), "see whether it may be continued"), show)
         case _:

@@ -8,7 +8,7 @@ import pytest
 
 from safepoint.adapters.cli import documents
 
-from .program import PAY, WRITE, Program, program_in
+from .program import PAY, READ, WRITE, Program, program_in
 
 LOOKS = (("list",), ("status",), ("status", "s1"), ("show", "s1"), ("plan", "s1"), ("plan",), ("verify",))
 
@@ -169,3 +169,16 @@ def test_control_characters_of_stored_text_reach_no_terminal(program: Program) -
     assert r"\x1b[2J\u202eevil\x07" in shown
     facts = program("show", "s1", "--json").document["run"]["facts"]
     assert "\x1b[2J\u202eevil\x07" in [fact["content"]["text"]["text"] for fact in facts if fact["content"]]
+
+
+def test_a_continuation_that_was_claimed_and_never_started_is_shown_as_that(program: Program) -> None:
+    program.script({"text": "I look.", "calls": [READ]}, {"text": "Done."})
+    program.killed_at("P6", *program.run("--session", "s1"))
+    program.killed_at("P11.claim", "resume", "s1", "--script", program.folder / "script.json")
+    ran = program("show", "s1")
+    assert ran.code == 0
+    assert "claimed to continue the run before it, and never started" in ran.out
+    assert "None" not in ran.out
+    (row,) = [line for line in ran.out.splitlines() if " continuation " in line]
+    assert "not started" in row
+    assert program("show", "s1", "--json").document["run"]["high_water"] == 0
