@@ -8,7 +8,7 @@ PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.
 # Tests start the program hundreds of times: compiled modules are kept between starts, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test crash crash-soak bench bench-quick check static format
+.PHONY: help venv demo test crash crash-soak races-soak explore bench bench-quick check static format
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -28,7 +28,13 @@ crash: $(STAMP) ## run the crash tests alone
 	@$(PY) -m pytest -q -n auto tests/crash
 
 crash-soak: $(STAMP) ## kill at 2,000 random instants
-	@$(PY) -m pytest -q -n auto -m soak tests
+	@$(PY) -m pytest -q -n auto -m soak tests --ignore=tests/exploration --deselect=tests/crash/test_races.py
+
+races-soak: $(STAMP) ## let two to four processes race for a session 800 times more
+	@$(PY) -m pytest -q -n auto -m soak tests/crash/test_races.py
+
+explore: $(STAMP) ## explore every order of commits and kills of the large scenarios, and print how many states; hours
+	@$(PY) -m pytest -q -s -n 0 -m "soak or not soak" tests/exploration/test_interleavings.py
 
 bench: $(STAMP) ## measure the bars of the specification on this machine; about a quarter of an hour (BENCH_SCALE=0.1: less)
 	@$(PY) -m bench
