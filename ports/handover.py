@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from ..domain.errors import SafepointError
 from .incarnations import Incarnation
 
-MESSAGE_BYTES_MAX = 64 * 1024
+MESSAGE_BYTES_MAX = 1024 * 1024
 """Bound on one request and on one reply, encoded, without the line end."""
 
 Message: TypeAlias = Mapping[str, JsonValue]

@@ -105,8 +105,8 @@ def send_raw(path: Path, content: bytes) -> bytes:
         b"\xff\xfe\0\n",
         b'{"never": "ended"',
         b"[" * 60_000 + b"\n",
-        b"x" * 1_000_000,
-        b'{"a": "' + b"x" * 1_000_000 + b'"}\n',
+        b"x" * 2_000_000,
+        b'{"a": "' + b"x" * 2_000_000 + b'"}\n',
     ],
     ids=lambda garbage: repr(garbage[:12]),
 )
