@@ -32,6 +32,10 @@ class StoreMissing(StoreUnavailable):
     """There is no store at the place that was named."""
 
 
+class StoreForbidden(StoreUnavailable):
+    """This user may not do what SQLite needs: read the file, or make its journal beside it. Nothing was changed."""
+
+
 class StoreUnusable(StoreUnavailable):
     """What stands at the place that was named is no store and cannot become one: a folder, or the database of another
     program. It was left as it is.
@@ -72,6 +76,12 @@ class StoreDamaged(StoreError):
     """What is stored cannot be what was written."""
 
     code = WriteRefusal.STORE_DAMAGED
+
+
+class StoreUnreadable(StoreDamaged):
+    """Not even the first pages, or the rules, are what they were: nothing of the store can be read. It was left as it
+    is.
+    """
 
 
 class ViewsDamaged(StoreDamaged):

@@ -18,10 +18,12 @@ from ...domain.errors import (
     StoreBehindAnchor,
     StoreDamaged,
     StoreError,
+    StoreForbidden,
     StoreFull,
     StoreMissing,
     StoreNotAdopted,
     StoreUnavailable,
+    StoreUnreadable,
     StoreUnusable,
     StoreVersionNewer,
     StoreVersionOlder,
@@ -144,6 +146,14 @@ _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names
 _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
 )
+_ASK_FOR_RIGHTS: Final = (
+    "Get the right, or look at a copy: copy the database and its `.anchor` into a folder of your own, and name it with"
+    " --store."
+)
+_PUT_BACK: Final = (
+    "Nothing of it can be read. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"
+    " backup in its place: `safepoint restore FILE`."
+)
 _MAKE_AGAIN: Final = (
     "`safepoint rebuild` makes the views again from the events; then `safepoint verify` says whether all is whole."
 )
@@ -164,12 +174,16 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.USAGE, "store_missing", error.detail, hint)
         case StoreUnusable():
             return Failure(ExitCode.USAGE, "store_unusable", error.detail, "Name another file with --store.")
+        case StoreForbidden():
+            return Failure(ExitCode.BUSY, str(error.code), error.detail, _ASK_FOR_RIGHTS)
         case StoreVersionOlder():
             next_step = _BRING_FORWARD if error.distrust is None else _ADOPT_FORWARD
             message = f"{error.detail}; it was left as it is."
             return Failure(ExitCode.USAGE, "store_version_older", message, next_step)
         case StoreVersionNewer():
             return _explained(ExitCode.USAGE, error.code, error.detail)
+        case StoreUnreadable():
+            return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _PUT_BACK)
         case ViewsDamaged():
             return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _MAKE_AGAIN)
         case StoreBehindAnchor():

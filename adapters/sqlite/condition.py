@@ -14,7 +14,7 @@ from .anchor_record import AnchorReading, NoAnchor
 from .place import FileIdentity, Place
 from .position import newest, position_at
 
-_CONTROL = "SELECT store_id, generation, device, inode, boot_id FROM store_control"
+_CONTROL = "SELECT store_id, generation, device, inode, boot_id FROM store_control WHERE one = 1"
 
 
 class Control(NamedTuple):

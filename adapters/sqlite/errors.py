@@ -12,7 +12,7 @@ from pathlib import Path
 
 from eventsourcing.persistence import PersistenceError
 
-from ...domain.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+from ...domain.errors import StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreUnavailable
 
 _ROOM_BYTES_MIN = 1024 * 1024
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -24,6 +24,7 @@ _WRITE_FAILED = {
     sqlite3.SQLITE_IOERR_SHMMAP,
 }
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_NOT_ALLOWED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -56,6 +57,8 @@ def store_error(error: Exception, path: Path, doing: str) -> StoreError:
     if code == sqlite3.SQLITE_FULL or (code in _WRITE_FAILED and _no_room_left(path)):
         return StoreFull(f"cannot {doing} {path}: there is no room left")
     primary = code & 0xFF
+    if primary in _NOT_ALLOWED and (why := _forbidden(path)) is not None:
+        return StoreForbidden(f"cannot {doing} {path}: {why}")
     if primary in _DAMAGED:
         return StoreDamaged(sentence)
     if primary in _BUSY:
@@ -78,6 +81,19 @@ def is_damage(error: sqlite3.Error) -> bool:
 def is_broken_rule(error: sqlite3.Error) -> bool:
     """Tell whether a rule of the schema refused a statement; its rules read events as JSON, so that can be one, too."""
     return isinstance(error, sqlite3.IntegrityError) or "malformed JSON" in str(error)
+
+
+def _forbidden(path: Path) -> str | None:
+    """What this user may not do, where that is why; even looking makes a journal and its index beside the database."""
+    if not os.access(path.parent, os.X_OK):
+        return f"its folder {path.parent} may not be entered"
+    if path.exists() and not os.access(path, os.R_OK):
+        return "the file may not be read"
+    if not os.access(path.parent, os.W_OK):
+        return f"SQLite makes files beside it, also to look at it, and its folder {path.parent} may not be written"
+    if path.exists() and not os.access(path, os.W_OK):
+        return "the file may not be written"
+    return None
 
 
 def _no_room_left(path: Path) -> bool:

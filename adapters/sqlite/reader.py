@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...domain.errors import StoreBehindAnchor, StoreMissing, StoreUnavailable, StoreVersionOlder
+from ...domain.errors import (
+    StoreBehindAnchor,
+    StoreDamaged,
+    StoreMissing,
+    StoreUnavailable,
+    StoreUnreadable,
+    StoreVersionOlder,
+)
 from ...domain.identifiers import EventId, RunId
 from ...domain.sealing import StoredRecord
 from ...domain.unique_ids import IdKind
@@ -197,7 +204,7 @@ class Readers:
                 if opened == here:
                     return connection
                 close_quietly(connection)  # another file took the name
-        with translated(self._place.database, "open"):
+        with self._as_a_whole(), translated(self._place.database, "open"):
             require_not_foreign(self._place, has_anchor=anchor is not NoAnchor.MISSING)
             connection = connect_for_reading(self._place, self._busy_timeout_seconds)
             try:
@@ -211,6 +218,14 @@ class Readers:
                 close_quietly(connection)
                 raise
         return connection
+
+    @contextmanager
+    def _as_a_whole(self) -> Iterator[None]:
+        """Damage that is met while a store is opened keeps all of it from being read."""
+        try:
+            yield
+        except StoreDamaged as damage:
+            raise StoreUnreadable(damage.detail) from damage
 
     def _give_back(self, connection: sqlite3.Connection, here: FileIdentity, *, reusable: bool) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -117,6 +118,21 @@ def test_a_session_that_its_view_has_lost_is_unreadable_and_not_unknown(
     assert worked("show", "nobody", "--json").document["code"] == "unknown_session"
     assert worked("rebuild").code == 0
     assert worked("show", lost).code == 0
+
+
+@pytest.mark.parametrize("size", [0, 100, PAGE_BYTES, 5 * PAGE_BYTES])
+@pytest.mark.parametrize("command", ["verify", "list"])
+def test_nobody_is_sent_to_verify_for_a_store_that_cannot_be_opened(
+    worked: Program, listed: Sessions, command: str, size: int
+) -> None:
+    """Verify itself said: find the place with verify."""
+    os.truncate(worked.store, size)
+    ran = worked(command, "--json")
+    assert (ran.code, ran.document["code"]) == (4, "store_damaged")
+    assert str(worked.store) in ran.document["message"]
+    assert "safepoint verify" not in ran.document["next_step"]
+    assert "safepoint restore" in ran.document["next_step"]
+    assert "Copy its files" in ran.document["next_step"]
 
 
 def candidates(content: bytes, page: int, sizes: set[int]) -> list[int]:

@@ -23,6 +23,7 @@ from safepoint.domain.errors import (
     StoreError,
     StoreMissing,
     StoreUnavailable,
+    StoreUnreadable,
     StoreUnusable,
     StoreVersionNewer,
 )
@@ -191,7 +192,7 @@ def test_a_store_without_its_rules_is_damaged(
     store.close()
     raw.execute(change)
     raw.close()
-    refused(opening, StoreDamaged)
+    refused(opening, StoreUnreadable)
 
 
 def test_tables_of_other_tools_are_no_damage(path: Path, raw: sqlite3.Connection, store: SqliteStore) -> None:
@@ -209,7 +210,7 @@ def test_a_damaged_header_of_a_store_is_damage(
     store.close()
     with path.open("r+b") as file:
         file.write(b"\x00" * 40)
-    refused(opening, StoreDamaged)
+    refused(opening, StoreUnreadable)
 
 
 @both
@@ -294,11 +295,13 @@ def test_a_store_opened_for_reading_writes_nothing(path: Path, recorded: Recorde
 
 
 @pytest.mark.parametrize(
-    ("folder_mode", "file_mode"),
-    [("700", "600"), ("755", "600"), ("555", "444")],
-    ids=["closed folder", "private files", "read-only folder"],
+    ("folder_mode", "file_mode", "entered"),
+    [("700", "600", None), ("755", "600", None), ("555", "444", "its folder"), ("755", "444", "its folder")],
+    ids=["closed folder", "private files", "read-only folder", "the folder of somebody else"],
 )
-def test_without_rights_there_is_a_typed_error(shared_folder: Path, folder_mode: str, file_mode: str) -> None:
+def test_without_rights_there_is_a_typed_error(
+    shared_folder: Path, folder_mode: str, file_mode: str, entered: str | None
+) -> None:
     """What cannot be looked at is not empty (F1)."""
     path = shared_folder / "store.sqlite"
     store = open_store(path)
@@ -315,5 +318,7 @@ def test_without_rights_there_is_a_typed_error(shared_folder: Path, folder_mode:
     shared_folder.chmod(0o755)
     for file in shared_folder.iterdir():
         file.chmod(0o600)
-    assert result.stdout.splitlines() == ["reader StoreUnavailable", "writer StoreUnavailable"], result.stderr
+    reader, writer = result.stdout.splitlines()
+    error, reason = ("StoreUnavailable", "Permission denied") if entered is None else ("StoreForbidden", entered)
+    assert all(line.split()[1] == error and reason in line for line in (reader, writer)), result.stdout + result.stderr
     assert {file.name: file.read_bytes() for file in shared_folder.iterdir()} == before

@@ -133,7 +133,7 @@ def without_rights(path: Path, folder_mode: str, file_mode: str) -> None:
                 begin(store, "nobody")
             say(kind, "condition", store.condition().trust)
         except StoreError as error:
-            say(kind, type(error).__name__)
+            say(kind, type(error).__name__, error)
 
 
 def in_a_fork(path: Path) -> None:
