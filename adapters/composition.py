@@ -170,7 +170,9 @@ class Composition(containers.DeclarativeContainer):
     spines = providers.Singleton(Spines, clock, ids)
     ledger = providers.Singleton(Ledger, events, store.provided.owners)
     async_ledger = providers.Singleton(AsyncLedger, ledger)
-    ownership = providers.Singleton(SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget)
+    ownership = providers.Singleton(
+        SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget, live_operations.provided.of
+    )
     at_owner = providers.Factory(
         AtOwner, ownership, handover, answer_seconds=providers.Callable(lambda: ANSWER_SECONDS)
     )

@@ -57,12 +57,20 @@ class SessionOwnership:
         owners: the control rows.
         incarnations: begins and observes lives.
         forget: drops what is known of a session that was just taken: others may have written it meanwhile.
+        lives_here: tells whether an operation of a session lives in this process.
     """
 
-    def __init__(self, owners: SessionOwners, incarnations: Incarnations, forget: Callable[[SessionId], None]) -> None:
+    def __init__(
+        self,
+        owners: SessionOwners,
+        incarnations: Incarnations,
+        forget: Callable[[SessionId], None],
+        lives_here: Callable[[SessionId], bool] = lambda session_id: False,
+    ) -> None:
         self._owners = owners
         self._incarnations = incarnations
         self._forget = forget
+        self._lives_here = lives_here
         self._held: HeldIncarnation | None = None
         self._in_use: set[SessionId] = set()
         self._dead: set[IncarnationId] = set()
@@ -170,8 +178,9 @@ class SessionOwnership:
     def release_all(self, owned: Iterable[Owned]) -> None:
         """As `release`, of many sessions in one transaction; at most `TOGETHER_MAX`."""
         given_up = list(owned)
+        free = [one for one in given_up if not self._lives_here(one.session_id)]
         try:
-            self._owners.release_all([Ownership(one.session_id, one.incarnation_id, one.epoch) for one in given_up])
+            self._owners.release_all([Ownership(one.session_id, one.incarnation_id, one.epoch) for one in free])
         finally:
             for one in given_up:
                 self._done(one.session_id)
@@ -218,9 +227,14 @@ class SessionOwnership:
             return session_id in self._in_use
 
     def release(self, owned: Owned) -> None:
-        """Give a session up that has no open run, no unstarted claim and no live operation."""
+        """Give a session up that has no open run and no unstarted claim; kept while an operation of it lives here.
+
+        Whoever left that operation behind gives the session up when it is over: until then its late outcome can be
+        written.
+        """
         try:
-            self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
+            if not self._lives_here(owned.session_id):
+                self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
         finally:
             self._done(owned.session_id)
 

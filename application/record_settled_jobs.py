@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..domain.commands import AppendLate
 from ..domain.errors import StoreDamaged
-from ..domain.events.outside import BackgroundSettled, BackgroundStarted
+from ..domain.events.outside import BackgroundSettled, BackgroundStarted, JobStatus
+from ..domain.operation.state import operation_by_id
 from ..domain.run.state import Run
-from ..ports.background_work import BackgroundWork, JobHandle, JobSettled
+from ..ports.background_work import BackgroundWork, JobHandle, JobObservation, JobRunning, JobSettled
 from .ledger import CommandLedger
 from .over import attached_jobs
 from .ownership import Owned
@@ -41,7 +42,8 @@ class RecordSettledJobs:
         if not jobs:
             return 0
         seen = self._jobs.observe([handle_of(job) for job in jobs])
-        settled = [(job, one) for job, one in zip(jobs, seen, strict=True) if isinstance(one, JobSettled)]
+        ends = [(job, _end_of(run, job, one)) for job, one in zip(jobs, seen, strict=True)]
+        settled = [(job, one) for job, one in ends if one is not None]
         for job, one in settled:
             fact = BackgroundSettled(
                 **self._spines.run(job.identity),
@@ -53,6 +55,15 @@ class RecordSettledJobs:
             guard = (owned.session_id, owned.incarnation_id, owned.epoch)
             self._ledger.execute(AppendLate(*guard, job.run_id, fact))
         return len(settled)
+
+
+def _end_of(run: Run, job: BackgroundStarted, seen: JobObservation) -> JobSettled | None:
+    """How a job ended; of one that nobody can look at, a person's word is taken that it did (ADR 0016)."""
+    if isinstance(seen, JobSettled):
+        return seen
+    operation = None if job.operation_id is None else operation_by_id(run, job.operation_id)
+    declared = operation is not None and operation.declared_over == len(operation.deliveries)
+    return JobSettled(JobStatus.UNKNOWN) if declared and not isinstance(seen, JobRunning) else None
 
 
 def handle_of(job: BackgroundStarted) -> JobHandle:

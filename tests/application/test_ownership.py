@@ -227,3 +227,18 @@ def test_leaving_ends_the_life_once_and_the_next_one_is_another(one: Life, two: 
     assert not one.ownership.begun
     assert two.ownership.liveness_of(me) is Liveness.DEAD
     assert one.me != me
+
+
+def test_a_session_is_not_given_up_while_an_operation_of_it_lives_here(store: MemoryStore, host: MemoryHost) -> None:
+    living: set[SessionId] = {S}
+    ownership = SessionOwnership(store.owners, MemoryIncarnations(host), lambda _: None, living.__contains__)
+    ownership.release(ownership.own(S))
+    ownership.release_all([ownership.own(S)])
+    row, _, _ = ownership.owner_of(S)
+    assert row is not None
+    assert row.incarnation_id == ownership.incarnation.incarnation_id
+    living.clear()
+    ownership.release(ownership.own(S))
+    row, _, _ = ownership.owner_of(S)
+    assert row is not None
+    assert row.incarnation_id is None

@@ -17,9 +17,11 @@ from safepoint.application.record_settled_jobs import handle_of
 from safepoint.application.repair_session import RepairKind
 from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import RunLimits
+from safepoint.application.settlement import SaidBy
 from safepoint.domain.errors import StoreError, StoreFull, WriteRefused
 from safepoint.domain.events.outside import BackgroundSettled, BackgroundStarted, JobStatus
 from safepoint.domain.events.run import RunEnded
+from safepoint.domain.events.tool import Statement
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.planning.outcome import Park
 from safepoint.domain.reasons import ParkReason, WriteRefusal
@@ -111,6 +113,23 @@ def test_a_job_that_was_not_seen_to_end_parks_and_nothing_is_recorded(seen: JobO
     assert P.BACKGROUND_OPERATION_PENDING in codes(planned.plan)
     assert process.parks(process.agent([], left.catalog)).codes == planned.plan.codes
     assert (left.settled(), written(left.world)) == ([], before)
+
+
+@pytest.mark.parametrize(
+    ("seen", "recorded"), [(JobRunning(()), []), (JobUnknown(), ["unknown"]), (JobNotSeen("no such host"), ["unknown"])]
+)
+def test_a_job_that_a_person_declared_over_is_settled_where_nobody_can_look(
+    seen: JobObservation, recorded: list[str]
+) -> None:
+    left = Left(repaired=True)
+    left.jobs.put(handle_of(left.job), seen)
+    process = left.fresh()
+    assert left.job.operation_id is not None
+    process.supervisor.lose_supervisor(left.job.operation_id)
+    process.settle(SaidBy(left.job.operation_id, Statement.OVER, "ada", "the machine is gone"))
+    owned = process.ownership.own(SESSION)
+    assert process.settle_jobs(owned) == len(recorded)
+    assert [fact.status for fact in left.settled()] == recorded
 
 
 def test_looking_again_records_nothing_more() -> None:

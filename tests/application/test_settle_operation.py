@@ -9,8 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from safepoint.adapters.memory.clock import ManualClock
 from safepoint.adapters.memory.model_provider import Planned, PlannedModel, calls, says
 from safepoint.adapters.memory.tables import Failure
+from safepoint.adapters.tools.decorator import tool
+from safepoint.application.ownership import SessionBusy
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Continued
 from safepoint.application.settlement import Recorded, SaidBy, Settlement, SettlementRefusal, SettlementRefused
@@ -400,3 +403,60 @@ def test_what_is_watched_is_cleared_by_the_word_and_says_so() -> None:
     process.settle(said(operation_id, COMPLETED))
     last = [event for event in process.session_events() if isinstance(event, EffectWatched | EffectCleared)][-1]
     assert (last.operation_id, process.projections_agree()) == (operation_id, True)
+
+
+# A tool that was given up lives on in its thread
+
+
+def test_a_cancelled_tool_that_is_still_in_its_thread_is_not_over_for_anybody() -> None:
+    world, slow = World(), Slow()
+    owner, other = Process(world, cancel_bound_seconds=0.05), Process(world)
+    owner.listen()
+
+    async def cancel() -> None:
+        await until(slow.began.is_set)
+        await anyio.to_thread.run_sync(lambda: owner.cancel(SESSION, "bob"))
+
+    model = PlannedModel([calls(("wait", {}))])
+    result = go(lambda: beside(cancel, owner.turn("go", model, [tool(supervised=False)(slow.function)])))
+    assert result.outcome.status is not RunStatus.COMPLETED
+    (dispatch,) = owner.dispatches(result.run_id)
+    for process in (owner, other):
+        for statement in (COMPLETED, NOT_EXECUTED, OVER):
+            with pytest.raises(SettlementRefused) as caught:
+                process.settle(said(dispatch.operation_id, statement))
+            assert caught.value.code is SettlementRefusal.OPERATION_NOT_OVER
+    assert owner.of(result.run_id, ToolAttested) == []
+    slow.let_go.set()
+    go(lambda: until(lambda: len(owner.live) == 0))
+    (verdict,) = owner.verdicts(result.run_id)
+    assert (verdict.status, verdict.effect) == (VerdictStatus.COMPLETED, Effect.DONE), "its late outcome is known"
+    with pytest.raises(SettlementRefused) as caught:
+        other.settle(said(dispatch.operation_id))
+    assert caught.value.code is SettlementRefusal.NOTHING_TO_SETTLE
+
+
+# The clock moves
+
+
+@pytest.mark.parametrize("seconds", [-315_360_000, 315_360_000], ids=["back ten years", "on ten years"])
+def test_no_clock_makes_an_owner_dead_or_an_operation_over_and_none_stands_in_the_way(seconds: int) -> None:
+    world, act = World(), Counted()
+    dead, operation_id = unsettled(world)
+    run_id = dead.head()
+    clock = ManualClock()
+    clock.jump_wall(seconds)
+    other = Process(world, clock=clock)
+    dead.incarnations.tell(dead.ownership.incarnation, Liveness.ALIVE)
+    for attempt in (lambda: other.cancel(SESSION, "bob"), lambda: other.settle(said(operation_id))):
+        with pytest.raises(SessionBusy):
+            attempt()
+    assert other.not_over(run_id) == (operation_id,)
+    dead.incarnations.tell(dead.ownership.incarnation, None)
+    assert other.not_over(run_id) == ()
+    other.settle(said(operation_id, COMPLETED, "paid"))
+    result = go(lambda: other.resume(PlannedModel([says("done")]), [act.function]))
+    assert isinstance(result, Continued)
+    assert act.calls == []
+    check_sound(other, run_id)
+    check_sound(other, result.run_id)

@@ -159,7 +159,7 @@ class Process:
         self.spines = Spines(clock or SystemClock(), self.world.ids)
         self.ledger = Ledger(self.events_store, self.world.store.owners)
         self.async_ledger = AsyncLedger(self.ledger)
-        self.ownership = SessionOwnership(self.world.store.owners, self.incarnations, self.ledger.forget)
+        self.ownership = SessionOwnership(self.world.store.owners, self.incarnations, self.ledger.forget, self.live.of)
         self.over = OverJudge(self.ownership, self.supervisor, self.live)
         self.repair = RepairSession(self.ledger, self.spines, self.sink)
         self.start = StartTurn(self.events_store, self.async_ledger, self.spines)
