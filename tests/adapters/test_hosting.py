@@ -8,12 +8,21 @@ import anyio
 import pytest
 
 from safepoint.adapters.composition import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Runtime, Settings
+from safepoint.adapters.memory.model_provider import PlannedModel
+from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.process.incarnations import FileLockIncarnations
+from safepoint.adapters.tools.catalog import FunctionCatalog
+from safepoint.application.agent import Agent
 from safepoint.application.auto_resume import Interrupted
 from safepoint.application.host import Automatic, Host, Phase
+from safepoint.application.resume_run import Parked
+from safepoint.application.run_agent import Screen
 from safepoint.domain.errors import StoreError
+from safepoint.domain.events.run import RunStatus
 from safepoint.domain.identifiers import OperationId, SessionId
+from safepoint.domain.reasons import ParkReason
 from safepoint.ports.incarnations import Incarnation, Liveness
+from safepoint.ports.workspace import WorkspaceSeen
 
 from ..domain.facts import Facts
 
@@ -23,8 +32,8 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store.sqlite"
 
 
-def leave_open(store: Path, session: str = "s", *, parent: Facts | None = None) -> Facts:
-    """A run that its process leaves open."""
+def leave_open(store: Path, session: str = "s", *, parent: Facts | None = None, ended: bool = False) -> Facts:
+    """A run that its process leaves open, or ended and did not give up."""
     with Runtime(Settings(store)) as runtime:
         owned = runtime.parts.ownership().own(SessionId(session))
         facts = Facts(f"r-{session}", session=session, incarnation=owned.incarnation_id, epoch=owned.epoch)
@@ -34,6 +43,8 @@ def leave_open(store: Path, session: str = "s", *, parent: Facts | None = None) 
             opened = facts.opened(**parents, parent_operation_id=parent.operation("c"))
             command = facts.open_run(opened=opened, admitted=facts.admitted("child"))  # type: ignore[arg-type]
         runtime.parts.ledger().execute(command)
+        if ended:
+            runtime.parts.ledger().execute(facts.end(RunStatus.COMPLETED))
         runtime.parts.ownership().keep(owned)
     return facts
 
@@ -134,3 +145,16 @@ def test_a_command_on_a_session_repairs_the_sessions_of_its_child_runs(store: Pa
     assert status(store, "child") == ("cancelled", None)
     assert status(store, "s") == ("cancelled", None)
     assert status(store, "other") == (None, None)
+
+
+def test_a_resume_that_parks_repairs_the_sessions_of_child_runs_all_the_same(store: Path) -> None:
+    parent = leave_open(store, "s", ended=True)
+    leave_open(store, "child", parent=parent)
+    with Runtime(Settings(store)) as runtime:
+        seen = runtime.parts.workspaces().ensure(str(store.parent))
+        assert isinstance(seen, WorkspaceSeen)
+        agent = Agent(PlannedModel([]), FunctionCatalog([]), DenyGate(), "", store.parent, seen.identity)
+        parked = anyio.run(runtime.parts.resume_run(), SessionId("s"), agent, Screen())
+    assert isinstance(parked, Parked)
+    assert ParkReason.RESUME_CANDIDATE_MISSING in parked.codes
+    assert status(store, "child") == ("failed", "app_restarted")
