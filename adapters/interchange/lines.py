@@ -56,14 +56,14 @@ def lines_of(data: bytes, reading: Reading) -> Iterator[tuple[Place, bytes]]:
     """Lines that are not blank, split at LF alone: strings may hold other line separators."""
     offset = 0
     for number, line in enumerate(data.split(b"\n"), 1):
-        place = Place(number, offset)
+        place, text = Place(number, offset), line
         offset += len(line) + 1
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
             reading.tell(FindingCode.BYTE_ORDER_MARK, place)
-            line, place = line[len(BYTE_ORDER_MARK) :], place._replace(offset=len(BYTE_ORDER_MARK))  # noqa: PLW2901
-        if line.strip():
+            text, place = line[len(BYTE_ORDER_MARK) :], place._replace(offset=len(BYTE_ORDER_MARK))
+        if text.strip():
             reading.lines += 1
-            yield place, line
+            yield place, text
 
 
 class _Unread:

@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ...domain import canonical
 from ...domain.errors import StoreUnavailable
 from ...domain.identifiers import EventId, RunId
-from ...domain.sealing import StoredRecord
+from ...domain.sealing import StoredRecord, digest_of
 from ...domain.unique_ids import IdKind, UniqueId
 from ...ports.event_store import Commit, CommitAnswer, EventReader, EventStore, Location, Standing, Stored
 from ...ports.run_importer import RunImporter
@@ -32,9 +33,9 @@ class MemoryStore(StoreKeeping):
         projections: rebuilding and comparing the views.
     """
 
-    def __init__(self) -> None:
-        self._tables = MemoryTables()
-        self._store_id = uuid.uuid4().hex
+    def __init__(self, tables: MemoryTables | None = None, store_id: str | None = None) -> None:
+        self._tables = MemoryTables() if tables is None else tables
+        self._store_id = uuid.uuid4().hex if store_id is None else store_id
         self.adoptions: list[tuple[str, str, str]] = []
         self.events = MemoryEventStore(self._tables)
         self.owners = MemorySessionOwners(self._tables)
@@ -55,6 +56,21 @@ class MemoryStore(StoreKeeping):
         """Make the store stand as it would after such a loss; `adopt` mends it."""
         with self._tables.lock:
             self._tables.trust = trust
+
+    def copied(self) -> MemoryStore:
+        """A store of its own with the same content, foreign until it is adopted."""
+        with self._tables.lock:
+            return MemoryStore(self._tables.copied(), self._store_id)
+
+    def digest(self) -> str:
+        """Over all events in their order; equal digests mean equal events."""
+        with self._tables.lock:
+            return canonical.sha256_hex("".join(digest_of(record.state) for record in self._tables.records).encode())
+
+    def size_bytes(self) -> int:
+        """Of all events."""
+        with self._tables.lock:
+            return sum(len(record.state) for record in self._tables.records)
 
     def condition(self) -> StoreCondition:
         """See `StoreKeeping`."""

@@ -110,8 +110,12 @@ class MemorySupervisor(Supervisor):
     ) -> None:
         self.programs = dict(programs or {})
         self.refuses: str | None = None
-        self._operations: dict[OperationId, _Operation] = {} if shared is None else shared._operations  # noqa: SLF001
+        self._operations: dict[OperationId, _Operation] = {} if shared is None else shared.operations()
         self._mine: list[_Operation] = []
+
+    def operations(self) -> dict[OperationId, _Operation]:
+        """What is known of operations; supervisors that share it stand for processes over one folder of locks."""
+        return self._operations
 
     def prepare(self, operation_id: OperationId) -> SupervisedSlot:
         """Hold the lock."""

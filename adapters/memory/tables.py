@@ -63,6 +63,23 @@ class MemoryTables:
     failures: list[Failure] = field(default_factory=list)
     closed: bool = False
 
+    def copied(self) -> MemoryTables:
+        """The same content, for a store of its own that cannot vouch for what it does not hold."""
+        return MemoryTables(
+            records=list(self.records),
+            streams=defaultdict(list, {name: list(rows) for name, rows in self.streams.items()}),
+            used_ids=dict(self.used_ids),
+            admissions=dict(self.admissions),
+            sealed_by=defaultdict(set, {name: set(seals) for name, seals in self.sealed_by.items()}),
+            owners=dict(self.owners),
+            incarnations=dict(self.incarnations),
+            projections={
+                name: {key: dict(row) for key, row in rows.items()} for name, rows in self.projections.items()
+            },
+            generation=self.generation,
+            trust=Trust.COPIED,
+        )
+
     def location(self, one: UniqueId, records_seen: int) -> Location | None:
         """Where an id was used among the first records."""
         row = self.used_ids.get(one)
