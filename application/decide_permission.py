@@ -16,7 +16,8 @@ from ..domain.commands import AppendLate
 from ..domain.errors import SafepointError, StoreError, WriteRefused
 from ..domain.events.outside import PermissionDecided, PermissionRequested
 from ..domain.events.session import GrantPosted, NoticePosted
-from ..domain.identifiers import ExecutionIdentity, GrantId, NoticeId, RequestId, RunId, SessionId, derive_id
+from ..domain.identifiers import ExecutionIdentity, RequestId, RunId, SessionId
+from ..domain.run.kept_permissions import grant_of, notice_of
 from ..domain.run.state import Permission
 from ..domain.sentences import SentenceId
 from ..ports.handover import Message
@@ -178,7 +179,7 @@ class DecidePermission:
             return standing
         if self._ledger.run(asked.run_id).claimed is not None:
             return _of(Decided.CLOSED, asked)  # it was dropped, and the run was continued without it
-        grant_id = GrantId(derive_id(request_id, "grant"))
+        grant_id = grant_of(request_id)
         identity = ExecutionIdentity(asked.session_id, asked.run_id, asked.turn_id, asked.invocation_id)
         decided = PermissionDecided(
             **self._spines.run(identity), request_id=request_id, approved=approved, decided_by=by, grant_id=grant_id
@@ -209,7 +210,7 @@ class DecidePermission:
         """The model, which was told that the call was not executed, is told that it may make it again."""
         return NoticePosted(
             **self._spines.session(asked.session_id),
-            notice_id=NoticeId(derive_id(asked.request_id, "granted")),
+            notice_id=notice_of(asked.request_id),
             sentence_id=SentenceId.PERMISSION_GRANTED,
             parameters={"by": by, "tool": asked.tool_name},
         )

@@ -113,7 +113,8 @@ def described(gate: PermissionGate, options: PolicyOptions, recorded: str | None
     """
     in_force = gate.policy_id()
     by_the_run = not options.given and in_force == recorded
-    source = "as asked" if options.given else "as the run recorded" if by_the_run else "by default"
+    asked = options.given or (options.ask_elsewhere and not by_the_run)
+    source = "as asked" if asked else "as the run recorded" if by_the_run else "by default"
     return f"{one_line(in_force, 200)} ({source})"
 
 

@@ -18,6 +18,8 @@ class Derived(StrEnum):
     NOTICES_TAKEN = "notices"
     NOTICE_TOLD = "notice"
     GRANTS_TAKEN = "grants"
+    GRANT_KEPT = "grant"
+    GRANT_TOLD = "granted"
 
 
 def derived_id(seed: Event, why: Derived, position: int = 0) -> EventId:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..commands import EndRun
 from ..decision import Decision, Refusal
 from ..events.derived import Derived, derived_id
@@ -13,6 +15,7 @@ from ..operation.watch_list import uncertain
 from ..reasons import ResponseCode, WriteRefusal
 from ..sentences import SentenceId, render
 from ..session.state import Session
+from .kept_permissions import kept_permissions
 from .seals import sealed
 from .state import Run
 
@@ -21,6 +24,8 @@ _OPEN = frozenset({Phase.CALLED, Phase.DISPATCHED})
 
 def end_run(session: Session, run: Run, command: EndRun, *, foreign: bool) -> Decision:
     """Close what was not dispatched, put uncertain effects on the session's watch list, write the terminal event. F9.
+
+    What a person has decided of a call that is closed so is kept for the next run, unless a person stopped this one.
 
     Args:
         session: the session's state.
@@ -34,9 +39,12 @@ def end_run(session: Session, run: Run, command: EndRun, *, foreign: bool) -> De
     if command.ended.status is RunStatus.COMPLETED and (refusal := _unfinished(run, operations)):
         return refusal
     proven = run.opening is not None and run.opening.protocol is not None and not foreign
-    closings = _closings(operations, command) if proven else ()
-    permissions = _permission_closings(run, command.ended) if command.stopped_by is not None else ()
-    return (*closings, *permissions, command.ended, *uncertain(session, operations, command.ended))
+    closed = [operation for operation in operations if operation.phase is Phase.CALLED] if proven else []
+    closings = _closings(closed, command)
+    stopped = command.stopped_by is not None
+    permissions = _permission_closings(run, command.ended) if stopped else ()
+    kept = () if stopped else kept_permissions(run, closed, command.ended)
+    return (*closings, *permissions, command.ended, *uncertain(session, operations, command.ended), *kept)
 
 
 def _unfinished(run: Run, operations: tuple[Operation, ...]) -> Refusal | None:
@@ -47,7 +55,7 @@ def _unfinished(run: Run, operations: tuple[Operation, ...]) -> Refusal | None:
     return None
 
 
-def _closings(operations: tuple[Operation, ...], command: EndRun) -> tuple[ToolResponded, ...]:
+def _closings(closed: Iterable[Operation], command: EndRun) -> tuple[ToolResponded, ...]:
     ended = command.ended
     return tuple(
         ToolResponded(
@@ -64,7 +72,7 @@ def _closings(operations: tuple[Operation, ...], command: EndRun) -> tuple[ToolR
             effect=Effect.NONE,
             code=ResponseCode.NOT_EXECUTED_INTERRUPTED,
         )
-        for position, operation in enumerate(o for o in operations if o.phase is Phase.CALLED)
+        for position, operation in enumerate(closed)
     )
 
 

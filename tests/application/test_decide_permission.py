@@ -22,6 +22,7 @@ from safepoint.domain.events.model import HostMessage
 from safepoint.domain.events.outside import PermissionDecided, PermissionRequested
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import GrantPosted
+from safepoint.domain.events.tool import ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import RequestId, SessionId
 from safepoint.domain.reasons import ParkReason, ResponseCode
 from safepoint.domain.sentences import SentenceId
@@ -55,9 +56,7 @@ def request_of(process: Process) -> RequestId:
     return process.of(process.head(), PermissionRequested)[-1].request_id
 
 
-async def waits_while(
-    process: Process, act: Counted, gate: Elsewhere, other: Callable[[], object]
-) -> TurnResult:
+async def waits_while(process: Process, act: Counted, gate: Elsewhere, other: Callable[[], object]) -> TurnResult:
     """Drive a run whose call waits for a person, and do something on another thread meanwhile."""
 
     async def meanwhile() -> None:
@@ -136,7 +135,9 @@ def test_a_decision_that_cannot_be_recorded_lets_nothing_through() -> None:
 
     with pytest.raises(ExceptionGroup) as group:
         go(lambda: waits_while(process, act, gate, decide))
-    assert isinstance(group.value.exceptions[0], StoreFull), "the run that waited knows no more than the one who decided"
+    assert isinstance(group.value.exceptions[0], StoreFull), (
+        "the run that waited knows no more than the one who decided"
+    )
     assert len(raised) == 1
     assert act.calls == []
 
@@ -336,3 +337,26 @@ def test_a_request_that_does_not_say_what_is_decided_is_refused() -> None:
         {"command": "decide_permission", "session_id": SESSION, "request_id": "r", "by": "a"}
     )
     assert told["error"] == "unknown_request"
+
+
+# Decided in time, and the process died before T1
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_decision_that_was_given_in_time_is_not_lost_when_the_process_dies_before_t1(approved: bool) -> None:
+    world, act = World(), Counted()
+    process = Process(world)
+    answer: PermissionAnswer = Allowed("ada") if approved else Denied("ada", "no")
+    process.events_store.fail_at(ToolDispatched.topic if approved else ToolResponded.topic, Failure.FULL)
+    with pytest.raises(StoreFull):
+        go(lambda: process.turn("go", PlannedModel([ACT]), [act.function], gate=ScriptedGate({"act": answer}, "ask")))
+    process.die()
+    other, asks = Process(world), ScriptedGate({}, "ask")
+    resumed = go(lambda: other.resume([ACT, says("done")], [act.function], gate=asks))
+    assert isinstance(resumed, Continued)
+    assert (act.calls, asks.asked) == ([1] if approved else [], [])
+    assert [bool(one.grant_id) for one in other.dispatches(resumed.run_id)] == ([True] if approved else [])
+    check_sound(other, resumed.run_id)
+    again = go(lambda: other.turn("again", PlannedModel([ACT, says("done")]), [act.function], gate=asks))
+    assert len(asks.asked) == 1, "it lapsed with the run that took it over"
+    assert again.outcome.status is RunStatus.COMPLETED

@@ -197,3 +197,24 @@ def test_many_who_decide_at_once_make_one_decision(
     run = program("show", "s1", "--json").document["run"]
     (decided,) = [fact["facts"] for fact in run["facts"] if fact["type"] == "permission.decided.v1"]
     assert decided["approved"] is kept[0]["approved"]
+
+
+@pytest.mark.parametrize("hit", [8, 14, 18, 20, 22, 24, 26])
+def test_an_approval_that_is_killed_at_any_instant_counts_once_or_can_be_given_again(
+    program: Program, waiting: Callable[[], subprocess.Popen[str]], hit: int
+) -> None:
+    """From taking the session over and closing its run to releasing it, at every few statements."""
+    script = program.script(*STEPS)
+    process = waiting()
+    request_id = request(program)
+    process.kill()
+    process.communicate()
+    program.killed_at(f"random:{hit}", "approve", request_id)
+    assert program("verify").code == 0
+    again = program("approve", request_id, "--session", "s1", "--json").document
+    assert again["result"] in ("kept", "already_decided")
+    assert again["approved"] is True
+    facts = program("show", "s1", "--json").document["run"]["facts"]
+    assert [fact["type"] for fact in facts].count("permission.decided.v1") == 1
+    assert program("resume", "s1", "--script", script).code == 0
+    assert program.effects == ["paid"]

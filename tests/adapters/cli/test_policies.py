@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from safepoint.adapters.cli.policies import PolicyOptions, gate_of
+from safepoint.adapters.cli.policies import PolicyOptions, described, gate_of
 from safepoint.adapters.cli.usage import UsageError
 
 TOOLS = ("read_file", "write_file", "run_shell")
@@ -66,3 +66,29 @@ def test_a_tool_that_is_not_there_is_not_permitted() -> None:
 def test_asking_and_denying_contradict_each_other() -> None:
     with pytest.raises(UsageError, match="contradict"):
         policy(PolicyOptions(ask=True, deny=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded", "expected"),
+    [
+        (PolicyOptions(ask_elsewhere=True), None, "ask (as asked)"),
+        (PolicyOptions(ask_elsewhere=True), "ask", "ask (as the run recorded)"),
+        (PolicyOptions(ask_elsewhere=True), "deny", "ask (as asked)"),
+        (
+            PolicyOptions(ask_elsewhere=True),
+            'allow ["write_file"], else ask',
+            'allow ["write_file"], else ask (as the run recorded)',
+        ),
+        (PolicyOptions(deny=True), "ask", "deny (as asked)"),
+        (PolicyOptions(), None, "deny (by default)"),
+    ],
+)
+def test_where_a_policy_comes_from_is_said(options: PolicyOptions, recorded: str | None, expected: str) -> None:
+    """Where a person sits is none of the policy: a resume that asks elsewhere keeps what the run recorded."""
+    gate = gate_of(options, tools=TOOLS, scripted=False, recorded=recorded)
+    assert described(gate, options, recorded) == expected
+
+
+def test_asking_elsewhere_and_denying_contradict_each_other() -> None:
+    with pytest.raises(UsageError, match="contradict"):
+        policy(PolicyOptions(ask_elsewhere=True, deny=True))
