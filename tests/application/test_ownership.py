@@ -9,6 +9,7 @@ import pytest
 
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
+from safepoint.adapters.memory.tables import Failure
 from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.identifiers import IncarnationId, SessionId
@@ -242,3 +243,89 @@ def test_a_session_is_not_given_up_while_an_operation_of_it_lives_here(store: Me
     row, _, _ = ownership.owner_of(S)
     assert row is not None
     assert row.incarnation_id is None
+
+
+# ---- many at once ----------------------------------------------------------------------------------------------------
+
+
+def rows_of(store: MemoryStore, *sessions: str) -> list[Ownership]:
+    rows = [store.owners.owner(SessionId(name)) for name in sessions]
+    return [row for row in rows if row is not None]
+
+
+def left(life: Life, *sessions: str) -> None:
+    """Use cases of a process on these sessions have ended."""
+    for name in sessions:
+        life.ownership.keep(life.ownership.own(SessionId(name)))
+
+
+def test_many_sessions_of_the_dead_are_owned_at_once_and_held_for_one_use_case(
+    store: MemoryStore, host: MemoryHost, two: Life
+) -> None:
+    one, third = Life(store, host), Life(store, host)
+    left(one, "a", "b")
+    left(third, "c")
+    left(two, "d")
+    one.incarnations.die()
+    owned = two.ownership.own_all(rows_of(store, "a", "b", "c", "d"))
+    assert owned == {
+        "a": Owned(SessionId("a"), two.me, 2, after_death_of=one.me),
+        "b": Owned(SessionId("b"), two.me, 2, after_death_of=one.me),
+        "d": Owned(SessionId("d"), two.me, 1),
+    }
+    with pytest.raises(SessionBusy):
+        two.ownership.own(SessionId("a"))
+    assert two.ownership.own_all(rows_of(store, "a", "d")) == {}
+    two.ownership.release_all(owned.values())
+    assert [row.incarnation_id for row in rows_of(store, "a", "b", "c", "d")] == [None, None, third.me, None]
+    assert third.ownership.own(SessionId("a")).epoch == 3
+
+
+def test_a_row_that_somebody_else_has_changed_since_is_left_alone(
+    store: MemoryStore, host: MemoryHost, two: Life
+) -> None:
+    one, third = Life(store, host), Life(store, host)
+    left(one, "a", "b")
+    one.incarnations.die()
+    seen = rows_of(store, "a", "b")
+    third.ownership.own(SessionId("b"))
+    assert list(two.ownership.own_all(seen)) == ["a"]
+    assert not two.ownership.in_use(SessionId("b"))
+
+
+def test_a_session_that_another_use_case_begins_to_use_meanwhile_is_left_alone(
+    store: MemoryStore, two: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(two, "a")
+    seen = rows_of(store, "a")
+
+    def may_be_taken(row: Ownership) -> bool:
+        two.ownership.own(row.session_id)
+        return True
+
+    monkeypatch.setattr(two.ownership, "may_be_taken", may_be_taken)
+    assert two.ownership.own_all(seen) == {}
+    assert two.ownership.in_use(SessionId("a"))
+
+
+def test_where_the_rows_cannot_be_written_nothing_is_held(store: MemoryStore, host: MemoryHost, two: Life) -> None:
+    one = Life(store, host)
+    left(one, "a")
+    one.incarnations.die()
+    seen = rows_of(store, "a")
+    _ = two.me
+    store.fail_next(Failure.UNREADABLE)
+    with pytest.raises(StoreUnavailable):
+        two.ownership.own_all(seen)
+    assert not two.ownership.in_use(SessionId("a"))
+    assert list(two.ownership.own_all(seen)) == ["a"]
+
+
+def test_a_life_that_was_seen_dead_is_dead_for_good(store: MemoryStore, host: MemoryHost, two: Life) -> None:
+    """Its lock file may be tidied away afterwards; that its end was proven stays true."""
+    one = Life(store, host)
+    left(one, "a")
+    one.incarnations.die()
+    assert two.ownership.liveness_of(one.me) is Liveness.DEAD
+    two.incarnations.tell(one.ownership.incarnation, Liveness.COULD_NOT_LOOK)
+    assert two.ownership.liveness_of(one.me) is Liveness.DEAD
