@@ -13,6 +13,7 @@ from safepoint.application import repair_everything
 from safepoint.application.repair_everything import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairKind
 from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted
+from safepoint.domain.events.run import RunStatus
 from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.event_store import Commit, OwnerGuard
@@ -427,3 +428,13 @@ def test_what_others_wrote_since_this_process_last_looked_is_read_anew(
     assert next_().runs_closed == 1
     assert world.topics("run:r-a").count("tool.responded.v1") == 1
     assert world.consistent()
+
+
+def test_a_run_that_others_began_since_this_process_last_looked_is_found(world: World, dead: Life, next_: Life) -> None:
+    first = next_.opens("a")
+    next_.ledger.execute(first.end(RunStatus.COMPLETED))
+    next_.ownership.release(next_.ownership.own(SessionId("a")))
+    dead.ledger.execute(dead.facts("a", "later").open_run())
+    dead.dies()
+    assert next_().runs_closed == 1
+    assert endings(world)["run:later"] == RESTARTED
