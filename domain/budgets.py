@@ -71,6 +71,14 @@ class Used:
 NOTHING = Used()
 
 
+def limits_of(budgets: Budgets | None) -> dict[Measure, int]:
+    """What is bounded, and how much it may be."""
+    if budgets is None:
+        return {}
+    limits = (budgets.steps_max, budgets.tokens_max, budgets.seconds_max)
+    return {measure: limit for measure, limit in zip(Measure, limits, strict=True) if limit is not None}
+
+
 class Spending:
     """Counts what one run uses. Events are fed in order, and not kept.
 

@@ -101,7 +101,8 @@ def _owners(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
         )
         yield Check("owners", Level.NOTE, said)
     else:
-        yield Check("owners", Level.OK, f"{len(lives)} processes own sessions, and live.")
+        said = "No process owns a session now." if not lives else f"Those that own sessions live: {len(lives)}."
+        yield Check("owners", Level.OK, said)
 
 
 def _sessions(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:

@@ -8,6 +8,7 @@ from ...application.inspect_runs import OperationSeen
 from ...domain.events.event import Json
 from ...domain.events.tool import Effect
 from ...domain.explanations import explain
+from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Note, Reason
 from ...domain.reasons import ParkReason
 from ...domain.recovery.verdict import VerdictStatus
@@ -36,7 +37,7 @@ def say_parked(out: Output, parking: Parking, commands: CommandLines) -> None:
     busy = [reason for reason in parking.reasons if reason.code is ParkReason.SESSION_BUSY]
     for reason in _once(busy or parking.reasons):
         explanation = explain(reason.code)
-        out.say(f"Parked: {explanation.sentence} [{reason.code}]")
+        out.say(f"Parked: {_of_budget(reason) or explanation.sentence} [{reason.code}]")
         listed_below = reason.code in _ABOUT_OPERATIONS and parking.operations
         if not listed_below and (shown := _detail(reason.detail)):
             out.say(f"  {shown}")
@@ -94,6 +95,14 @@ def say_notes(out: Output, notes: Iterable[Note]) -> None:
     """Print the diagnostics of a plan."""
     for note in notes:
         out.say(f"Note: {note.code.replace('_', ' ')}. {_detail(note.detail)}".rstrip())
+
+
+def _of_budget(reason: Reason) -> str | None:
+    """What is said where only a budget is used up: nothing was interrupted, and yet it can go on."""
+    if reason.detail.get("why") != BUDGET_SPENT:
+        return None
+    have = "an unknown number" if reason.detail["have"] is None else reason.detail["have"]
+    return f"The turn has used {have} of the {reason.detail['limit']} {reason.detail['what']} that it may use."
 
 
 def _once(reasons: Iterable[Reason]) -> Iterable[Reason]:

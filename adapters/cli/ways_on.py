@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...application.agent_loop import STEPS_MAX
 from ...application.inspect_runs import OperationSeen
 from ...domain.planning.facts import Drift
+from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Reason
 from ...domain.reasons import ParkReason
 from ...domain.replay.segment import UNSETTLED
@@ -76,10 +78,9 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield WayOn(commands.about("cancel", session), "stop what is running")
         yield WayOn(commands.about("takeover", session), "end the process that works on it, where it does not answer")
         return
-    if spent := next((one.detail for one in parking.reasons if one.detail.get("why") == "budget_spent"), None):
-        more = int(str(spent["limit"])) + max(int(str(spent["have"] or 0)), 1)
-        resume = commands.asking("resume", session, f"--max-{spent['what']}", str(more))
-        yield WayOn(resume, f"continue with more {spent['what']}; what was used before counts, and other limits go")
+    if spent := next((one.detail for one in parking.reasons if one.detail.get("why") == BUDGET_SPENT), None):
+        resume = commands.asking("resume", session, *_larger_budget(spent))
+        yield WayOn(resume, f"continue with more {spent['what']}; what was used before counts")
         yield WayOn(commands.about("show", session), "see what was done")
         yield _new_turn(session, commands, "start a new turn, with limits of its own")
         return
@@ -125,6 +126,22 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         uncertain = bool(codes & _UNCERTAIN)
         told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"
         yield _new_turn(session, commands, told)
+
+
+def _larger_budget(spent: Mapping[str, Any]) -> Iterator[str]:
+    """Options that leave room for as much again of what is used up, and all else as it was.
+
+    What cannot be counted cannot be bounded: steps are bounded in its place.
+    """
+    limits = dict(spent["limits"])
+    if spent["have"] is None:
+        del limits[spent["what"]]
+        limits.setdefault("steps", STEPS_MAX)
+    else:
+        limits[spent["what"]] += max(spent["have"], spent["limit"])
+    for what, limit in limits.items():
+        yield f"--max-{what}"
+        yield str(limit)
 
 
 def _answers(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[WayOn]:

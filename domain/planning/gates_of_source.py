@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..budgets import limits_of
+from ..events.event import Json
 from ..events.run import RunStatus, Trigger
 from ..reasons import LedgerIssue, ParkReason
 from .facts import Standing, Unreadable
@@ -11,6 +13,9 @@ from .lineage import lineage_reasons, replay_reasons
 from .observations import Authority
 from .outcome import Note, NoteCode, Reason
 from .view import View
+
+BUDGET_SPENT = "budget_spent"
+"""Why a run has nothing to resume until a person gives its turn a new budget."""
 
 WHOLE_RUN_ISSUES = {
     ParkReason.PROTOCOL_MARKER_INVALID: ParkReason.PROTOCOL_MARKER_INVALID,
@@ -56,11 +61,14 @@ def one_automatic_try(view: View) -> Iterator[Reason]:
 
 def budget_left(view: View) -> Iterator[Reason]:
     """The turn may ask for another model step: what it may use over its lineage is not used up (ADR 0036)."""
-    candidate, spent = view.facts.candidate, view.used().spent(view.budgets())
+    candidate, budgets = view.facts.candidate, view.budgets()
+    spent = view.used().spent(budgets)
     interrupted = candidate is not None and candidate.status in {RunStatus.FAILED, RunStatus.CANCELLED}
     if spent is not None and view.source is not None and interrupted:
-        about = {"run": view.source.ref.run_id, "why": "budget_spent", "what": spent.measure.value}
-        yield Reason(ParkReason.RESUME_CANDIDATE_MISSING, {**about, "have": spent.have, "limit": spent.limit})
+        about: dict[str, Json] = {"run": view.source.ref.run_id, "why": BUDGET_SPENT, "what": spent.measure.value}
+        limits: dict[str, Json] = {measure.value: limit for measure, limit in limits_of(budgets).items()}
+        about |= {"have": spent.have, "limit": spent.limit, "limits": limits}
+        yield Reason(ParkReason.RESUME_CANDIDATE_MISSING, about)
 
 
 def session_free(view: View) -> Iterator[Reason]:

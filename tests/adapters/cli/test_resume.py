@@ -281,7 +281,20 @@ def test_a_turn_whose_budget_is_spent_is_continued_with_a_new_one_only(program: 
     (reason,) = parked.document["reasons"]
     assert (reason["detail"]["why"], reason["detail"]["have"], reason["detail"]["limit"]) == ("budget_spent", 2, 2)
     (more, *_) = [one["command"] for one in parked.document["commands"]]
-    assert "--max-steps 4" in more
+    assert "--max-steps 4 --max-tokens 1000" in more
+    said = program("resume", "s1", "--script", script).out
+    assert said.startswith("Parked: The turn has used 2 of the 2 steps that it may use. [resume_candidate_missing]")
     assert program("resume", "s1", "--script", script, "--max-tokens", "150").code == 3
     resumed = program("resume", "s1", "--script", script, "--max-tokens", "1000", "--json")
     assert (resumed.code, resumed.document["text"]) == (0, "Done.")
+
+
+def test_a_budget_of_tokens_that_cannot_be_counted_is_replaced_by_one_of_steps_in_the_command_that_is_offered(
+    program: Program,
+) -> None:
+    script = program.script({"text": "I look.", "calls": [READ]}, {"text": "Done."})
+    ran = program(*program.run("--session", "s1", "--max-tokens", "1000"), "--json")
+    assert ran.document["detail"] == "the turn has used an unknown number of the 1000 tokens that it may use"
+    (more, *_) = [one["command"] for one in program("plan", "s1", "--script", script, "--json").document["commands"]]
+    assert "--max-tokens" not in more
+    assert program.bare(*more.split()[1:]).out == "Done.\n"
