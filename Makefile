@@ -8,7 +8,7 @@ PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.
 # Tests start the program hundreds of times: compiled modules are kept between starts, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test crash crash-soak races-soak explore bench bench-quick check static format
+.PHONY: help venv demo test crash crash-soak damage-soak races-soak explore bench bench-quick check static format
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14

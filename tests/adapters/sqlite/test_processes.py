@@ -122,6 +122,60 @@ def test_processes_that_own_different_sessions_write_side_by_side(path: Path) ->
     reader.close()
 
 
+def test_the_anchor_gives_no_false_alarm_beside_three_writers_that_are_killed(path: Path) -> None:
+    read_beside_writers(path, reads=2_000)
+
+
+@pytest.mark.soak
+def test_the_anchor_gives_no_false_alarm_in_a_hundred_thousand_reads(path: Path) -> None:
+    read_beside_writers(path, reads=100_000)
+
+
+def read_beside_writers(path: Path, reads: int) -> None:
+    """Look at a store while three processes write; now and then one is killed, and another begins in its place.
+
+    Half of the looks are those of a store that was opened before, the others open it anew.
+    """
+    open_store(path).close()
+    number = 0
+    writers: list[subprocess.Popen[str]] = []
+    reader = open_reader(path, busy_timeout_seconds=30)
+    kept = 0
+    try:
+        for read in range(reads):
+            if read % 500 == 0 and len(writers) == 3:
+                killed = writers.pop(0)
+                killed.kill()
+                killed.communicate()
+            while len(writers) < 3:
+                number += 1
+                writers.append(start(path, "write-for-ever", f"{number}"))
+                stdout = writers[-1].stdout
+                assert stdout is not None
+                assert stdout.readline() == "begun\n"
+            looking = reader if read % 2 else open_reader(path, busy_timeout_seconds=30)
+            condition = looking.condition()
+            assert (condition.trust, condition.events >= kept) == (Trust.OK, True), (read, condition)
+            assert condition.anchored_events is not None
+            assert condition.anchored_events <= condition.events
+            kept = condition.events
+            if looking is not reader:
+                looking.close()
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+        reader.close()
+    assert kept > 3 * number
+    store = open_store(path)
+    assert store.condition().trust is Trust.OK
+    later = RecordedSession("later")
+    later.own(store.owners)
+    later.keep(store.events, *later.opened())
+    assert list(store.faults()) == []
+    store.close()
+
+
 def test_a_stopped_writer_leaves_the_store_to_others(path: Path) -> None:
     """A process that was stopped between COMMIT and anchor is overtaken; when it goes on, nothing is lowered."""
     store = open_store(path)

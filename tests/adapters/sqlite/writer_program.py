@@ -41,6 +41,17 @@ def write(path: Path, name: str, commits: str) -> None:
     store.close()
 
 
+def write_for_ever(path: Path, name: str) -> None:
+    """Write commit after commit to a session of its own, until killed."""
+    store = open_store(path, busy_timeout_seconds=60)
+    one = begin(store, name)
+    say("begun")
+    n = 0
+    while True:
+        n += 1
+        one.keep(store.events, one.text(f"{n}"))
+
+
 def write_and_die(path: Path, commits: str) -> None:
     """Write, then die with everything open."""
     store = open_store(path)
