@@ -9,49 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from dependency_injector import containers, providers
 
-from ..application.adopt_store import AdoptStore
-from ..application.async_ledger import AsyncLedger
-from ..application.back_up_store import BackUpStore, RestoreStore
-from ..application.cancel_run import COMMAND as CANCEL
-from ..application.cancel_run import CancelRun
-from ..application.check_deploy import CheckDeploy
-from ..application.commands_from_elsewhere import ANSWER_SECONDS, AtOwner, CommandsFromElsewhere
-from ..application.decide_permission import COMMAND as DECIDE_PERMISSION
-from ..application.decide_permission import DecidePermission
-from ..application.drive_run import DriveRun
-from ..application.export_session import ExportSession
-from ..application.give_up_run import GiveUpRun
-from ..application.host import DRAIN_SECONDS, Automatic, Host, HostParts
-from ..application.import_session import ImportSession
-from ..application.inspect_runs import InspectRuns
-from ..application.inspect_sessions import InspectSessions
-from ..application.judge_history import HistoryReader
 from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
-from ..application.live_runs import LiveRuns
-from ..application.over import OverJudge
 from ..application.ownership import SessionOwnership
-from ..application.places import Places
-from ..application.plan_resume import PlanResume
-from ..application.record_settled_jobs import RecordSettledJobs
-from ..application.repair_everything import RepairEverything, RepairStep
-from ..application.repair_family import RepairFamily
-from ..application.repair_preview import RepairPreview
-from ..application.repair_session import RepairSession
-from ..application.resume_run import ResumeRun
-from ..application.run_agent import RunAgent
-from ..application.run_turn import RunTurn
-from ..application.settle_operation import COMMAND as SETTLE
-from ..application.settle_operation import SettleOperation
 from ..application.spines import Spines
-from ..application.start_turn import StartTurn
 from ..application.stopping import BOUND_SECONDS
-from ..application.take_over import TakeOver
-from ..application.verify_store import Verification, VerifyStore
 from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
 from ..ports.event_store import EventStore
@@ -60,20 +26,96 @@ from ..ports.handover import Handler
 from .failpoints.killing import failpoints_from
 from .failpoints.null import NoFailpoints
 from .failpoints.store_points import StorePoints
-from .interchange.formats import history_formats
-from .observation.guarded_sink import GuardedSink
-from .observation.logging_sink import LoggingSink
-from .process.background_work import SupervisedJobs
+from .later import later
 from .process.handover import UnixSocketHandover
 from .process.heard_incarnations import HeardIncarnations
-from .process.held_locks import held_locks
 from .process.incarnations import FileLockIncarnations
-from .process.supervisor import ProcessSupervisor
-from .sqlite.backup import SqliteBackup
 from .sqlite.store import SqliteStore, open_reader, open_store
 from .system.clock import SystemClock
 from .system.ids import Uuid7Ids
-from .workspace.marker_identity import MarkerWorkspaceIdentity
+
+if TYPE_CHECKING:
+    from ..application.adopt_store import AdoptStore
+    from ..application.async_ledger import AsyncLedger
+    from ..application.back_up_store import BackUpStore, RestoreStore
+    from ..application.cancel_run import CancelRun
+    from ..application.check_deploy import CheckDeploy
+    from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
+    from ..application.decide_permission import DecidePermission
+    from ..application.drive_run import DriveRun
+    from ..application.export_session import ExportSession
+    from ..application.give_up_run import GiveUpRun
+    from ..application.host import Automatic, Host, HostParts
+    from ..application.import_session import ImportSession
+    from ..application.inspect_runs import InspectRuns
+    from ..application.inspect_sessions import InspectSessions
+    from ..application.judge_history import HistoryReader
+    from ..application.live_runs import LiveRuns
+    from ..application.over import OverJudge
+    from ..application.places import Places
+    from ..application.plan_resume import PlanResume
+    from ..application.record_settled_jobs import RecordSettledJobs
+    from ..application.repair_everything import RepairEverything, RepairStep
+    from ..application.repair_family import RepairFamily
+    from ..application.repair_preview import RepairPreview
+    from ..application.repair_session import RepairSession
+    from ..application.resume_run import ResumeRun
+    from ..application.run_agent import RunAgent
+    from ..application.run_turn import RunTurn
+    from ..application.settle_operation import SettleOperation
+    from ..application.start_turn import StartTurn
+    from ..application.take_over import TakeOver
+    from ..application.verify_store import Verification, VerifyStore
+    from .interchange.formats import history_formats
+    from .observation.guarded_sink import GuardedSink
+    from .observation.logging_sink import LoggingSink
+    from .process.background_work import SupervisedJobs
+    from .process.held_locks import held_locks
+    from .process.supervisor import ProcessSupervisor
+    from .sqlite.backup import SqliteBackup
+    from .workspace.marker_identity import MarkerWorkspaceIdentity
+else:  # most processes need few of them: each is imported when it is first made
+    AdoptStore = later("..application.adopt_store", "AdoptStore")
+    AsyncLedger = later("..application.async_ledger", "AsyncLedger")
+    BackUpStore = later("..application.back_up_store", "BackUpStore")
+    RestoreStore = later("..application.back_up_store", "RestoreStore")
+    CancelRun = later("..application.cancel_run", "CancelRun")
+    CheckDeploy = later("..application.check_deploy", "CheckDeploy")
+    AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
+    CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
+    DecidePermission = later("..application.decide_permission", "DecidePermission")
+    DriveRun = later("..application.drive_run", "DriveRun")
+    ExportSession = later("..application.export_session", "ExportSession")
+    GiveUpRun = later("..application.give_up_run", "GiveUpRun")
+    HostParts = later("..application.host", "HostParts")
+    ImportSession = later("..application.import_session", "ImportSession")
+    InspectRuns = later("..application.inspect_runs", "InspectRuns")
+    InspectSessions = later("..application.inspect_sessions", "InspectSessions")
+    HistoryReader = later("..application.judge_history", "HistoryReader")
+    LiveRuns = later("..application.live_runs", "LiveRuns")
+    OverJudge = later("..application.over", "OverJudge")
+    Places = later("..application.places", "Places")
+    PlanResume = later("..application.plan_resume", "PlanResume")
+    RecordSettledJobs = later("..application.record_settled_jobs", "RecordSettledJobs")
+    RepairEverything = later("..application.repair_everything", "RepairEverything")
+    RepairFamily = later("..application.repair_family", "RepairFamily")
+    RepairPreview = later("..application.repair_preview", "RepairPreview")
+    RepairSession = later("..application.repair_session", "RepairSession")
+    ResumeRun = later("..application.resume_run", "ResumeRun")
+    RunAgent = later("..application.run_agent", "RunAgent")
+    RunTurn = later("..application.run_turn", "RunTurn")
+    SettleOperation = later("..application.settle_operation", "SettleOperation")
+    StartTurn = later("..application.start_turn", "StartTurn")
+    TakeOver = later("..application.take_over", "TakeOver")
+    VerifyStore = later("..application.verify_store", "VerifyStore")
+    history_formats = later(".interchange.formats", "history_formats")
+    GuardedSink = later(".observation.guarded_sink", "GuardedSink")
+    LoggingSink = later(".observation.logging_sink", "LoggingSink")
+    SupervisedJobs = later(".process.background_work", "SupervisedJobs")
+    held_locks = later(".process.held_locks", "held_locks")
+    ProcessSupervisor = later(".process.supervisor", "ProcessSupervisor")
+    SqliteBackup = later(".sqlite.backup", "SqliteBackup")
+    MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
 
 KeyT = TypeVar("KeyT")
 RowT = TypeVar("RowT")
@@ -135,6 +177,27 @@ def _verify(file: Path) -> Verification:
         store.close()
 
 
+def _answer_seconds() -> float:
+    from ..application.commands_from_elsewhere import ANSWER_SECONDS
+
+    return ANSWER_SECONDS
+
+
+def _heard(
+    cancel_run: CancelRun, decide_permission: DecidePermission, settle_operation: SettleOperation
+) -> Mapping[str, Handled]:
+    """What is done about each command that another process sends."""
+    from ..application import cancel_run as cancelling
+    from ..application import decide_permission as deciding
+    from ..application import settle_operation as settling
+
+    return {
+        cancelling.COMMAND: cancel_run.answer,
+        deciding.COMMAND: decide_permission.answer,
+        settling.COMMAND: settle_operation.answer,
+    }
+
+
 def _answer(commands: Callable[[], CommandsFromElsewhere]) -> Handler:
     return commands().answer
 
@@ -173,9 +236,7 @@ class Composition(containers.DeclarativeContainer):
     ownership = providers.Singleton(
         SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget, live_operations.provided.of
     )
-    at_owner = providers.Factory(
-        AtOwner, ownership, handover, answer_seconds=providers.Callable(lambda: ANSWER_SECONDS)
-    )
+    at_owner = providers.Factory(AtOwner, ownership, handover, answer_seconds=providers.Callable(_answer_seconds))
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)
 
     repair_session = providers.Factory(RepairSession, ledger, spines, sink)
@@ -218,15 +279,7 @@ class Composition(containers.DeclarativeContainer):
         spines,
         sink,
     )
-    commands_from_elsewhere.add_args(
-        providers.Dict(
-            {
-                CANCEL: cancel_run.provided.answer,
-                DECIDE_PERMISSION: decide_permission.provided.answer,
-                SETTLE: settle_operation.provided.answer,
-            }
-        )
-    )
+    commands_from_elsewhere.add_args(providers.Callable(_heard, cancel_run, decide_permission, settle_operation))
     give_up_run = providers.Factory(GiveUpRun, events, ledger, ownership, repair_session, spines)
     take_over = providers.Factory(TakeOver, ownership, repair_session, store)
     plan_resume = providers.Factory(
@@ -318,22 +371,24 @@ class Runtime:
         automatic: Automatic | None = None,
         *,
         progress: Callable[[RepairStep], None] = lambda step: None,
-        drain_seconds: float = DRAIN_SECONDS,
+        drain_seconds: float | None = None,
     ) -> Host:
         """This runtime as a host, not opened yet: repaired strictly before it is ready. It is closed with the host.
 
         Args:
             automatic: how interrupted runs are continued, where the settings enable that.
             progress: told after each batch of repair.
-            drain_seconds: how long live runs are waited for at the end.
+            drain_seconds: how long live runs are waited for at the end; by default as long as a host does.
         """
+        from ..application.host import DRAIN_SECONDS, Host
+
         enabled = self.settings.auto_resume_enabled()
         return Host(
             self._open_parts,
             self.close,
             automatic=automatic if enabled else None,
             progress=progress,
-            drain_seconds=drain_seconds,
+            drain_seconds=DRAIN_SECONDS if drain_seconds is None else drain_seconds,
         )
 
     def _open_parts(self) -> HostParts:

@@ -14,8 +14,9 @@ from pydantic import StringConstraints
 
 ID_LENGTH_MAX = 200
 _PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$"
-# Python's text may hold lone surrogates, which no stored text can; the expression above is never shown any.
-_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}")
+# Python's text may hold lone surrogates, which no stored text can; the expression above is never shown any. To compile
+# this one takes as long as to import a dozen modules, so it waits until somebody asks.
+_ID = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}"
 
 SessionId = NewType("SessionId", str)
 TurnId = NewType("TurnId", str)
@@ -70,7 +71,8 @@ def parse_id(text: str, what: str) -> str:
     Raises:
         ValueError: the text is empty, too long or holds a control character. SPEC section 4.
     """
-    if not _ID.fullmatch(text):
+    plain = text.isascii() and text.isprintable() and 0 < len(text) <= ID_LENGTH_MAX
+    if not plain and not re.fullmatch(_ID, text):
         raise ValueError(
             f"{what} must be 1 to {ID_LENGTH_MAX} characters without control characters, not {text[:40]!r}"
         )

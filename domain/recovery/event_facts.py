@@ -44,7 +44,9 @@ def event_facts(event: RunEvent, like: ExecutionIdentity | None = None) -> Fact:
     """
     fields = event.__dict__  # much quicker than attributes of a pydantic model, and every event passes here
     spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
-    identity = like if spine == like else ExecutionIdentity._make(spine)
+    identity = like
+    if identity is None or identity != spine:
+        identity = ExecutionIdentity(*spine)
     make = _MAKE.get(type(event))
     if make is None:
         return Ordinary(fields["event_id"], identity, event.topic in AFTER_TERMINAL)

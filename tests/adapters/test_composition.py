@@ -248,3 +248,27 @@ def test_importing_the_package_imports_no_library() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
     loaded = {name.split(".")[0] for name in json.loads(ran.stdout)}
     assert not loaded & {"pydantic", "eventsourcing", "dependency_injector", "typer", "rich", "openai"}
+
+
+def test_every_part_can_be_made(store: Path) -> None:
+    """Most parts are imported when they are first made, by names that no checker reads."""
+    with Runtime(settings(store)) as runtime:
+        made = {name: provider() for name, provider in runtime.parts.providers.items() if name != "settings"}
+    assert None not in made.values()
+
+
+def test_a_process_imports_only_what_its_first_dispatch_needs(store: Path) -> None:
+    """A start costs what is imported: readers of foreign formats, planner and hosts wait until they are asked for."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from safepoint.adapters.composition import Runtime, Settings\n"
+        "from safepoint.domain.identifiers import SessionId\n"
+        f"with Runtime(Settings(Path({str(store)!r}))) as runtime:\n"
+        "    runtime.parts.ledger(), runtime.parts.ownership().own(SessionId('s')), runtime.parts.spines()\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    imported = {name for name in done.stdout.split() if name.startswith("safepoint.")}
+    assert "safepoint.adapters.sqlite.store" in imported
+    unneeded = ("interchange", "models", "tools", "planning", "replay", "host", "agent_loop", "resume_run", "cli")
+    assert [name for name in imported if set(name.split(".")) & set(unneeded)] == []

@@ -141,7 +141,7 @@ def test_a_session_that_is_not_there_is_not_taken_over(program: Program) -> None
 def test_a_cancel_says_at_once_whom_it_asks_and_afterwards_that_it_may_still_be_carried_out(
     program: Program, working: Callable[[], subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safepoint.adapters.composition.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("safepoint.application.commands_from_elsewhere.ANSWER_SECONDS", 0.5)
     owner = working()
     owner.send_signal(signal.SIGSTOP)
     ran = program("cancel", "s1", "--json")
