@@ -214,7 +214,11 @@ class RepairEverything:
             quarantined(session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
             for session_id, damage in damaged.items()
         ]
-        owned = self._ownership.own_all([row for row in rows if row.session_id not in damaged])
+        for row in rows:
+            if row.session_id not in damaged and (strange := self._repair.unexplained(row.session_id)) is not None:
+                results.append(strange)
+        left = {result.session_id for result in results}
+        owned = self._ownership.own_all([row for row in rows if row.session_id not in left])
         try:
             results += self._repair_all(list(owned.values()))
         except BaseException:

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
+from ..domain.events.session import RunAdmitted
 from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
 from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
@@ -118,11 +119,20 @@ class RepairSession(Repair):
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.run_id, run.ended.status)
         if run.opening is not None:
             return self._end(owned, run.opening, run, cancelled_by)
-        claimed = self._claim_of(session)
-        if claimed is None or claimed.target.run_id != head.run_id:
-            detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
-            return quarantined(owned.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
-        return self._close(owned, claimed, cancelled_by)
+        claimed = self._claim_of(session, head.run_id)
+        return _unexplained(head) if claimed is None else self._close(owned, claimed, cancelled_by)
+
+    def unexplained(self, session_id: SessionId) -> Repaired | None:
+        """What is said of a head run that was admitted and that nothing explains; None of every other session.
+
+        Raises:
+            StoreDamaged, StoreUnavailable: as `decide`.
+        """
+        session = self._ledger.session(session_id)
+        head = session.head
+        if head is None or head.run_id in session.abandoned or self._ledger.run(head.run_id).opening is not None:
+            return None
+        return _unexplained(head) if self._claim_of(session, head.run_id) is None else None
 
     def _end(
         self, owned: Owned, opening: RunOpened | ContinuationStarted, run: Run, cancelled_by: str | None
@@ -139,9 +149,10 @@ class RepairSession(Repair):
         ended = self._ended(owned, started, failure, cancelled_by)
         return RepairContinuation(*_guard(owned), claimed.target.run_id, claimed.run_id, started, ended)
 
-    def _claim_of(self, session: Session) -> RunClaimed | None:
+    def _claim_of(self, session: Session, head: RunId) -> RunClaimed | None:
         """The claim that admitted the head run: it stands in the run that was the head before."""
-        return None if session.previous is None else self._ledger.run(session.previous.run_id).claimed
+        claimed = None if session.previous is None else self._ledger.run(session.previous.run_id).claimed
+        return claimed if claimed is not None and claimed.target.run_id == head else None
 
     def tell(self, owned: Owned, command: RepairCommand) -> Repaired:
         """Tell operators of a command that is durable; answers what it came to."""
@@ -170,6 +181,11 @@ class RepairSession(Repair):
 
 def _guard(owned: Owned) -> tuple[SessionId, IncarnationId, int]:
     return (owned.session_id, owned.incarnation_id, owned.epoch)
+
+
+def _unexplained(head: RunAdmitted) -> Repaired:
+    detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
+    return quarantined(head.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
 
 
 def quarantined(session_id: SessionId, code: ParkReason, detail: str) -> Repaired:

@@ -12,9 +12,12 @@ from safepoint.adapters.memory.incarnations import MemoryHost
 from safepoint.application import repair_everything
 from safepoint.application.repair_everything import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairKind
+from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.events.session import RunAbandoned, RunKind
 from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
+from safepoint.domain.projections import rows_of
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.event_store import Commit, OwnerGuard
 from safepoint.ports.incarnations import Liveness
@@ -192,6 +195,43 @@ def test_a_damaged_session_is_named_and_left_untouched_while_the_others_come_up(
     assert quarantined.detail
     assert (all_bytes(world)["run:r-b"], owner(world, "b")) == (before, owned)
     assert next_() == RepairReport(quarantined=[quarantined], quarantined_count=1)
+
+
+def test_a_claim_whose_source_is_damaged_is_left_untouched(memory: World, host: MemoryHost) -> None:
+    dead, next_ = Life(memory, host), Life(memory, host)
+    dead.claims("a")
+    dead.dies()
+    assert isinstance(memory.store, MemoryStore)
+    tables = memory.store._tables
+    row = tables.streams["run:r-a"][0]
+    tables.records[row] = tables.records[row]._replace(state=tables.records[row].state.replace(b"2026", b"2027"))
+    owned = owner(memory, "a")
+    for _ in range(2):
+        assert [one.session_id for one in next_().quarantined] == ["a"]
+    assert (owner(memory, "a"), memory.topics("run:t-a")) == (owned, [])
+
+
+def test_a_run_that_was_admitted_and_that_no_claim_names_is_named_at_each_start(
+    world: World, dead: Life, next_: Life
+) -> None:
+    """Written by somebody who went past the ledger, which admits and opens in one commit."""
+    r = dead.facts("a", "r-a")
+    events = sealed([r.session_opened(), r.admitted(RunKind.CONTINUATION, claim_id="claim")])
+    world.events.append([Commit(OwnerGuard(*r.guard), tuple(events), tuple(row for e in events for row in rows_of(e)))])
+    dead.dies()
+    for _ in range(2):
+        (quarantined,) = next_().quarantined
+        assert (quarantined.session_id, quarantined.code) == ("a", ParkReason.SOURCE_RUN_UNREADABLE)
+
+
+def test_a_damaged_run_that_a_person_gave_up_is_not_open(world: World, dead: Life, next_: Life) -> None:
+    damage(dead, "a")
+    r = dead.facts("a", "r-a")
+    fact = r.fact(RunAbandoned, run_id=r.run_id, by="Ada", note="", last_good_sequence=2)
+    dead.ledger.execute(AbandonRun(*r.guard, run_id=r.run_id, abandoned=fact))
+    dead.dies()
+    assert next_() == RepairReport(nothing_open=1)
+    assert owner(world, "a").incarnation_id is None
 
 
 def test_damage_that_is_met_while_writing_quarantines_that_session_alone(world: World, dead: Life, next_: Life) -> None:
