@@ -15,24 +15,33 @@ import importlib  # noqa: E402 (the clock comes first)
 import sys  # noqa: E402
 
 DEPENDENCIES = {
-    "core": (
-        "anyio.to_thread",
-        "dependency_injector.containers",
-        "dependency_injector.providers",
-        "eventsourcing.sqlite",
-        "orjson",
-        "pydantic.type_adapter",
-        "rfc8785",
+    "anyio": ("CancelScope", "CapacityLimiter", "from_thread", "lowlevel", "to_thread"),
+    "anyio.abc": ("TaskGroup",),
+    "dependency_injector": ("containers", "providers"),
+    "eventsourcing.sqlite": ("SQLiteApplicationRecorder", "SQLiteConnectionPool", "SQLiteCursor", "SQLiteDatastore"),
+    "orjson": ("dumps", "loads"),
+    "pydantic": (
+        "BaseModel",
+        "ConfigDict",
+        "Field",
+        "JsonValue",
+        "StringConstraints",
+        "TypeAdapter",
+        "ValidationError",
     ),
-    "required": ("typer", "rich.console", "rich.table", "rich.progress"),
+    "rfc8785": ("dumps",),
 }
-"""What the hexagon, its store and the container import; and what is required beside it, for the command line."""
+"""What the hexagon, its store and the container import of what they stand on; some load their parts on demand."""
+COMMAND_LINE = {"typer": ("Typer",), "rich.console": ("Console",), "rich.table": ("Table",)}
+"""What is required beside that."""
 
 
 def import_dependencies(which: str) -> None:
-    """Import the core dependencies, or all that are required, by the modules that Safepoint imports of them."""
-    for name in DEPENDENCIES["core"] + (DEPENDENCIES["required"] if which == "required" else ()):
-        importlib.import_module(name)
+    """Import the core dependencies, or all that are required."""
+    for module, names in (DEPENDENCIES if which == "core" else {**DEPENDENCIES, **COMMAND_LINE}).items():
+        for name in names:
+            if not hasattr(importlib.import_module(module), name):
+                importlib.import_module(f"{module}.{name}")
 
 
 def reach_t1(store: str) -> None:
