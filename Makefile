@@ -30,6 +30,9 @@ crash: $(STAMP) ## run the crash tests alone
 crash-soak: $(STAMP) ## kill at 2,000 random instants
 	@$(PY) -m pytest -q -n auto -m soak tests --ignore=tests/exploration --deselect=tests/crash/test_races.py
 
+damage-soak: $(STAMP) ## flip every byte of a store; look 100,000 times beside writers
+	@$(PY) -m pytest -q -n auto -m soak tests/adapters/sqlite
+
 races-soak: $(STAMP) ## let two to four processes race for a session 800 times more
 	@$(PY) -m pytest -q -n auto -m soak tests/crash/test_races.py
 
