@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .process.background_work import SupervisedJobs
     from .process.held_locks import held_locks
     from .process.supervisor import ProcessSupervisor
+    from .process.tool_ancestry import started_by_operation
     from .sqlite.backup import SqliteBackup
     from .workspace.marker_identity import MarkerWorkspaceIdentity
 else:  # most processes need few of them: each is imported when it is first made
@@ -114,6 +115,7 @@ else:  # most processes need few of them: each is imported when it is first made
     SupervisedJobs = later(".process.background_work", "SupervisedJobs")
     held_locks = later(".process.held_locks", "held_locks")
     ProcessSupervisor = later(".process.supervisor", "ProcessSupervisor")
+    started_by_operation = later(".process.tool_ancestry", "started_by_operation")
     SqliteBackup = later(".sqlite.backup", "SqliteBackup")
     MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
 
@@ -221,6 +223,7 @@ class Composition(containers.DeclarativeContainer):
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
 
     commands_from_elsewhere = providers.Factory(CommandsFromElsewhere)
+    started_by_operation = providers.Callable(started_by_operation, settings.provided.locks)
     incarnations = providers.Singleton(
         HeardIncarnations,
         providers.Singleton(FileLockIncarnations, settings.provided.locks),

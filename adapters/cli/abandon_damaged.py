@@ -12,7 +12,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .parking import say_ways
-from .persons import person
+from .persons import person, require_person
 from .runtimes import require_store, writing
 from .session_names import known
 from .usage import required_text
@@ -26,6 +26,7 @@ def abandon_damaged(out: Output, store: Path, session_id: SessionId, by: str | N
     name, why = required_text("--by", person() if by is None else by), required_text("--note", note)
     require_store(store)
     with writing(store) as runtime:
+        require_person(runtime)
         known(runtime, session_id)
         given_up: GivenUp = runtime.parts.give_up_run()(session_id, by=name, note=why)
     commands = CommandLines(store)

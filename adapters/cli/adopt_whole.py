@@ -9,7 +9,7 @@ from . import documents
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
-from .persons import person
+from .persons import person, require_person
 from .runtimes import require_store, writing
 from .usage import required_text
 
@@ -19,6 +19,7 @@ def adopt_whole(out: Output, store: Path, by: str | None, note: str) -> int:
     name, why = required_text("--by", person() if by is None else by), required_text("--note", note)
     require_store(store)
     with writing(store) as runtime:
+        require_person(runtime)
         adopted: Adopted = runtime.parts.adopt_store()(by=name, note=why)
     before, after = adopted.before, adopted.after
     out.say(f"{store} is adopted by {one_line(name)}: generation {after.generation}. Until now: {before.detail}.")

@@ -12,7 +12,7 @@ from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
-from .persons import person
+from .persons import person, require_person
 from .runtimes import require_store, writing
 from .session_names import known, session_id_of
 from .usage import UsageError, required_text
@@ -33,6 +33,7 @@ def decide_request(
     request_id, named = _request_id(request), session_id_of(None, session)
     require_store(store)
     with writing(store) as runtime:
+        require_person(runtime)
         if named is not None:
             known(runtime, named)
         decide = runtime.parts.decide_permission()

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
+from typing import TYPE_CHECKING
+
+from .usage import UsageError
+
+if TYPE_CHECKING:
+    from ..composition import Runtime
 
 
 def person() -> str:
@@ -13,3 +19,15 @@ def person() -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
+
+
+def require_person(runtime: Runtime) -> None:
+    """Make sure that a person's word is not given by a tool, and so by a model. SPEC section 10.
+
+    Raises:
+        UsageError: this program was started by a tool of a run of this store.
+    """
+    operation_id = runtime.parts.started_by_operation()
+    if operation_id is not None:
+        message = f"This command takes a person's word, and was started by a tool (operation {operation_id})."
+        raise UsageError(message, "Give it from a terminal of your own.", code="not_a_person")

@@ -19,7 +19,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .parking import say_ways
-from .persons import person
+from .persons import person, require_person
 from .runtimes import require_store, writing
 from .session_names import known, require_whole
 from .usage import UsageError, required_text
@@ -76,6 +76,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
     """Record it; returns the exit status."""
     require_store(store)
     with writing(store) as runtime:
+        require_person(runtime)
         settled = _settled(runtime, out, said)
         summary = known(runtime, settled.session_id)
     commands = CommandLines(store)

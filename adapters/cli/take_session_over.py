@@ -16,6 +16,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .parking import say_ways
+from .persons import require_person
 from .runtimes import require_store, writing
 from .session_names import known
 from .ways_on import WayOn, as_documents
@@ -27,6 +28,7 @@ def take_session_over(out: Output, store: Path, session_id: SessionId, *, fence_
     """Take it over; returns the exit status."""
     require_store(store)
     with writing(store) as runtime:
+        require_person(runtime)
         known(runtime, session_id)
         taken: TakenOver = runtime.parts.take_over()(session_id, fence_only=fence_only, ending=_ending(out))
         state = known(runtime, session_id).state

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,29 @@ def test_a_session_without_a_name_or_a_note_is_not_given_up(program: Program, op
     assert program("abandon", "s1").code == 2
     assert program("abandon", "s1", "--note", "").code == 2
     assert program("abandon", "nowhere", "--note", "x", "--json").document["code"] == "unknown_session"
+
+
+# A model has no word
+
+
+@pytest.mark.parametrize("detached", ["", "setsid "])
+def test_a_tool_does_not_settle_approve_or_end_anything(program: Program, operation: str, detached: str) -> None:
+    own = f"{sys.executable} -m safepoint"
+    store = f"--store {program.store} --json"
+    words = (
+        f"settle {operation} --not-executed --note x",
+        "approve some-request",
+        "abandon s1 --note x",
+        "takeover s1",
+        "adopt --note x",
+    )
+    command = "; ".join(f"{detached}{own} {word} {store} >> said.jsonl" for word in words)
+    shell = {"tool": "run_shell", "args": {"command": command}}
+    program.script({"text": "I pay.", "calls": [PAY]}, {"text": "I say so.", "calls": [shell]}, {"text": "Done."})
+    assert program.process(*program.run("--session", "s1")).code == 0
+    said = [json.loads(line) for line in (program.workspace / "said.jsonl").read_text().splitlines()]
+    assert [one["code"] for one in said] == ["not_a_person"] * len(words)
+    first = program("show", "s1", "--json").document["runs"][0]["run_id"]
+    shown = program("show", "s1", "--run", first, "--json").document["run"]
+    assert "tool.attested.v1" not in [fact["type"] for fact in shown["facts"]]
+    assert program("settle", operation, "--not-executed", *NOTE).code == 0  # and a person does
