@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import canonical
@@ -43,10 +43,8 @@ def event_facts(event: RunEvent, like: ExecutionIdentity | None = None) -> Fact:
         like: an identity to use again where the event has the same, so that the events of a run share one.
     """
     fields = event.__dict__  # much quicker than attributes of a pydantic model, and every event passes here
-    spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
-    identity = like
-    if identity is None or identity != spine:
-        identity = ExecutionIdentity(*spine)
+    spine: Sequence[str] = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
+    identity = like if like is not None and spine == like else ExecutionIdentity._make(spine)
     make = _MAKE.get(type(event))
     if make is None:
         return Ordinary(fields["event_id"], identity, event.topic in AFTER_TERMINAL)
