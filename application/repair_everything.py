@@ -214,9 +214,8 @@ class RepairEverything:
             quarantined(session_id, ParkReason.RUNTIME_LEDGER_UNREADABLE, damage.detail)
             for session_id, damage in damaged.items()
         ]
-        for row in rows:
-            if row.session_id not in damaged and (strange := self._repair.unexplained(row.session_id)) is not None:
-                results.append(strange)
+        readable = (row.session_id for row in rows if row.session_id not in damaged)
+        results += [one for session_id in readable if (one := self._repair.unexplained(session_id)) is not None]
         left = {result.session_id for result in results}
         owned = self._ownership.own_all([row for row in rows if row.session_id not in left])
         try:

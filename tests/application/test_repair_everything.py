@@ -456,6 +456,23 @@ def test_whoever_comes_in_between_takes_what_is_not_taken_yet(world: World, host
     assert endings(world)["run:r-b"] == []
 
 
+def test_whoever_takes_a_session_over_at_the_last_moment_has_it(world: World, host: MemoryHost, dead: Life) -> None:
+    for session in "abc":
+        dead.opens(session, "x")
+    dead.dies()
+    one, two = Life(world, host), Life(world, host)
+
+    def take_over() -> None:
+        row = owner(world, "b")
+        assert world.owners.take(row.session_id, two.ownership.incarnation.incarnation_id, row) is not None
+
+    world.events.before_append(take_over)
+    report = one()
+    assert (report.runs_closed, report.taken_by_others, report.failed) == (2, 1, [])
+    assert endings(world)["run:r-b"] == []
+    assert owner(world, "b").incarnation_id == two.ownership.incarnation.incarnation_id
+
+
 def test_what_others_wrote_since_this_process_last_looked_is_read_anew(
     world: World, host: MemoryHost, dead: Life, next_: Life
 ) -> None:
