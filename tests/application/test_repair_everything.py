@@ -13,13 +13,13 @@ from safepoint.application import repair_everything
 from safepoint.application.repair_everything import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairKind
 from safepoint.domain.commands import AbandonRun
-from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted
+from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted, StoreUnavailable
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import RunAbandoned, RunKind
 from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
 from safepoint.domain.projections import rows_of
 from safepoint.domain.reasons import ParkReason
-from safepoint.ports.event_store import Commit, OwnerGuard
+from safepoint.ports.event_store import Commit, CommitAnswer, OwnerGuard
 from safepoint.ports.incarnations import Liveness
 from safepoint.ports.session_owners import Ownership
 from safepoint.ports.store_keeping import Trust
@@ -313,6 +313,25 @@ def test_when_one_after_another_fails_it_is_the_store_and_doing_it_again_finishe
         next_()
     next_()
     check_all_repaired(world, 3 * small_batches)
+
+
+def test_sessions_that_fail_with_others_between_them_are_each_named(
+    world: World, dead: Life, next_: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * repair_everything.FAILURES_MAX):
+        dead.opens(f"s{number}")
+    dead.dies()
+    append = world.events.append
+
+    def every_second_one(commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
+        if any(int(commit.guard.session_id[1:]) % 2 for commit in commits):
+            raise StoreUnavailable("database is locked")
+        return append(commits)
+
+    monkeypatch.setattr(world.events, "append", every_second_one)
+    report = next_()
+    assert report.runs_closed == repair_everything.FAILURES_MAX
+    assert [one.session_id for one in report.failed] == ["s1", "s3", "s5"]
 
 
 def test_a_session_whose_owner_cannot_be_read_is_quarantined_alone(world: World, dead: Life, next_: Life) -> None:
