@@ -1,0 +1,101 @@
+"""Looking at the outside world again, to see whether an effect happened. SPEC section 10.
+
+A reconciler belongs to a recovery contract, by the id that T1 recorded. It is asked only about operations that are over
+and have no outcome. It never repeats an effect, and never guesses: what it cannot read is `unreadable`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..domain.events.event import Json
+from ..domain.events.tool import Observation, RecordedContract, ToolCalled, ToolDispatched
+from ..domain.identifiers import OperationId
+from ..domain.tool_results import PreparedResult
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOperation:
+    """One operation without outcome, as its run recorded it.
+
+    Attributes:
+        call: what the model asked for.
+        dispatch: T1: the contract and the evidence that it was promised to be comparable with.
+        workspace: the folder of the run as it is known by now, absolute, every link resolved.
+        workspace_identity: of that folder as it was just observed; None where it has none. A reconciler of files
+            compares it with the identity in its evidence.
+    """
+
+    call: ToolCalled
+    dispatch: ToolDispatched
+    workspace: Path
+    workspace_identity: str | None
+
+    @property
+    def operation_id(self) -> OperationId:
+        """Which operation it is."""
+        return self.dispatch.operation_id
+
+    @property
+    def contract(self) -> RecordedContract:
+        """The contract as it stood at T1."""
+        return self.dispatch.contract
+
+    @property
+    def evidence(self) -> Json:
+        """What T1 recorded to compare with."""
+        return self.dispatch.evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen.
+
+    Attributes:
+        observation: one that the contract's mode knows (SPEC section 10, `domain.recovery.bundle_rules`).
+        result: the tool's answer, made from the evidence and never by running it; there exactly where the observation
+            completes the operation.
+        evidence_digest: of what was read, for the record; None where nothing could be read.
+        detail: for people, without content: which path, what differs.
+    """
+
+    observation: Observation
+    result: PreparedResult | None = None
+    evidence_digest: str | None = None
+    detail: str = ""
+
+
+class Reconciler(Protocol):
+    """Looks up the effects of one or more contracts. Methods may be called from several threads.
+
+    Attributes:
+        reconciler_id: stable, recorded beside what it saw; 1 to 200 characters.
+        version: at least 1; raised when the same world would be judged differently.
+    """
+
+    reconciler_id: str
+    version: int
+
+    @property
+    @abstractmethod
+    def contract_ids(self) -> Collection[str]:
+        """The contracts that it knows."""
+
+    @abstractmethod
+    def observe(self, asked: AskedOperation) -> Observed:
+        """Look, and change nothing; the same world gives the same answer.
+
+        It does not raise: evidence that it does not understand, and a world that it cannot read, are `unreadable`.
+        """
+
+    @abstractmethod
+    def tidy(self, asked: AskedOperation) -> None:
+        """Remove what the dead call left beside its effect, such as temporary files of this operation; idempotent.
+
+        Called after an outcome was committed. Never touches the effect itself, and raises nothing that matters: what
+        could not be removed stays.
+        """
