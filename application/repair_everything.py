@@ -215,7 +215,7 @@ class RepairEverything:
             for session_id, damage in damaged.items()
         ]
         readable = (row.session_id for row in rows if row.session_id not in damaged)
-        results += [one for session_id in readable if (one := self._repair.unexplained(session_id)) is not None]
+        results += [found for session_id in readable if (found := self._repair.unexplained(session_id)) is not None]
         left = {result.session_id for result in results}
         owned = self._ownership.own_all([row for row in rows if row.session_id not in left])
         try:

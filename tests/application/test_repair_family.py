@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from safepoint.adapters.memory.incarnations import MemoryHost
@@ -155,10 +157,21 @@ def test_so_many_generations_are_followed_and_no_more(dead: Life, next_: Life, m
     assert next_.repaired == ["r-c", "r-b", "r-a"]
 
 
-def test_parents_that_name_each_other_end_all_the_same(dead: Life, next_: Life) -> None:
+def test_parents_that_name_each_other_are_each_looked_at_once(
+    dead: Life, next_: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b = dead.facts("a", "r-a"), dead.facts("b", "r-b")
     dead.opens("a", child_of=b)
     dead.opens("b", child_of=a)
     dead.dies()
+    views = next_.world.store.views
+    children, asked = views.children, list[SessionId]()
+
+    def counted(session_id: SessionId, *, after: SessionId | None = None) -> Sequence[SessionId]:
+        asked.extend([session_id] if after is None else [])
+        return children(session_id, after=after)
+
+    monkeypatch.setattr(views, "children", counted)
     repaired(next_)
     assert next_.repaired == ["r-b", "r-a"]
+    assert asked == ["a", "b"]
