@@ -5,8 +5,10 @@ Only the commit that began the run gives it, and only to the attempt that made i
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import NoReturn, final
+from typing import NoReturn, Self, SupportsIndex, final
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..domain.commands import OpenRun, StartContinuation
 from ..domain.errors import SafepointError, StoreUnavailable
@@ -14,8 +16,6 @@ from ..domain.events.run import ContinuationStarted, RunOpened
 from ..domain.identifiers import RunId
 from .async_ledger import AsyncLedger
 from .ledger import Receipt
-
-_MINT = object()
 
 
 class ProofUsed(SafepointError):
@@ -28,49 +28,72 @@ class ProofUsed(SafepointError):
 
 @final
 class StartProof:
-    """Cannot be made by hand, copied, pickled or used twice. It is made from a receipt, by `proof_of` or an attempt."""
+    """Cannot be made by hand, copied, pickled, inherited from, taken along by a fork, or used twice.
 
-    __slots__ = ("_run_id", "_unused")
+    What it is worth is written down beside it, by whoever made it: another object of this type is worth nothing.
+    """
 
-    def __init__(self, mint: object, run_id: RunId) -> None:
-        if mint is not _MINT:
-            raise TypeError("a start proof comes from the commit that began its run")
-        self._run_id = run_id
-        self._unused = threading.Lock()
+    __slots__ = ("__weakref__",)
+
+    def __new__(cls, *_: object) -> Self:
+        """Refuse: only a commit gives one."""
+        raise TypeError("a start proof comes from the commit that began its run")
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("there is one kind of start proof")
 
     @property
     def run_id(self) -> RunId:
-        """The run that may call the provider."""
-        return self._run_id
-
-    def use(self) -> RunId:
-        """Spend the proof.
+        """The run that may call the provider.
 
         Raises:
-            ProofUsed: it was spent before.
+            TypeError: no commit gave this object.
         """
-        if not self._unused.acquire(blocking=False):
-            raise ProofUsed(self._run_id)
-        return self._run_id
+        run_id = _RUNS.get(self)
+        if run_id is None:
+            raise TypeError("no commit gave this start proof")
+        return run_id
+
+    def use(self) -> RunId:
+        """Spend the proof; of several threads one does.
+
+        Raises:
+            ProofUsed: it was spent before, or this process was forked from the one that may spend it.
+            TypeError: no commit gave this object.
+        """
+        run_id = self.run_id
+        with _SPENDING:
+            if self not in _UNUSED:
+                raise ProofUsed(run_id)
+            _UNUSED.discard(self)
+        return run_id
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a start proof cannot be copied")
 
     __copy__ = __reduce__
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a start proof cannot be copied")
+
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise TypeError("a start proof cannot be copied")
 
 
-def proof_of(receipt: Receipt) -> StartProof | None:
-    """The proof that a first commit gives; None when this was not the call that wrote it."""
-    return _proof(receipt) if receipt.first else None
+_RUNS: WeakKeyDictionary[StartProof, RunId] = WeakKeyDictionary()
+_UNUSED: WeakSet[StartProof] = WeakSet()
+_SPENDING = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_UNUSED.clear)  # a fork owns nothing, and may not ask in its parent's name
 
 
 def _proof(receipt: Receipt) -> StartProof | None:
     for sealed in receipt.events:
         if isinstance(sealed.event, RunOpened | ContinuationStarted):
-            return StartProof(_MINT, sealed.event.run_id)
+            proof = object.__new__(StartProof)
+            _RUNS[proof] = sealed.event.run_id
+            _UNUSED.add(proof)
+            return proof
     return None
 
 

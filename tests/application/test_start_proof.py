@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.run_agent import Screen
-from safepoint.application.start_proof import ProofUsed, StartAttempt, StartProof, proof_of
+from safepoint.application.start_proof import ProofUsed, StartAttempt, StartProof
 from safepoint.application.start_turn import Begun
 from safepoint.domain.commands import OpenRun
 from safepoint.domain.errors import StoreUnavailable
-from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunEnded
 
 from ..domain.facts import Facts
@@ -29,17 +34,60 @@ async def begun(process: Process) -> Begun:
 def test_a_proof_cannot_be_made_by_hand() -> None:
     process = Process()
     start = go(lambda: begun(process))
+    for forge in (StartProof, lambda *_: type(start.proof)(start.identity.run_id)):
+        with pytest.raises(TypeError):
+            forge(object(), start.identity.run_id)
+
+
+def test_an_object_of_the_type_that_no_commit_gave_is_worth_nothing() -> None:
+    forged = object.__new__(StartProof)
     with pytest.raises(TypeError):
-        StartProof(object(), start.identity.run_id)
+        forged.use()
     with pytest.raises(TypeError):
-        StartProof(None, start.identity.run_id)
+        forged.run_id  # noqa: B018 (asking is what fails)
+
+
+def test_a_proof_says_nothing_but_what_its_commit_said() -> None:
+    proof = go(lambda: begun(Process())).proof
+    with pytest.raises(AttributeError):
+        proof.run_id = "another"  # type: ignore[misc, assignment]
+    with pytest.raises(AttributeError):
+        proof._run_id = "another"  # type: ignore[attr-defined]
+
+
+def test_there_is_no_other_kind_of_proof() -> None:
+    with pytest.raises(TypeError):
+        type("Forged", (StartProof,), {"use": lambda proof: "r"})
 
 
 def test_a_proof_cannot_be_copied_or_pickled() -> None:
     proof = go(lambda: begun(Process())).proof
-    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps, lambda one: pickle.dumps(one, protocol=0)):
         with pytest.raises(TypeError):
             duplicate(proof)
+    assert proof.use()
+
+
+def test_of_many_threads_that_use_one_proof_one_does() -> None:
+    proof = go(lambda: begun(Process())).proof
+    at_once = threading.Barrier(8)
+
+    def use(_: int) -> bool:
+        at_once.wait()
+        try:
+            proof.use()
+        except ProofUsed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(use, range(8))) == 1
+
+
+def test_a_fork_cannot_use_the_proof_of_its_parent() -> None:
+    program = Path(__file__).with_name("forked_proof.py")
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout.split(), ended.stderr) == (["child:", "ProofUsed", "parent:", "r"], "")
 
 
 def test_a_proof_cannot_be_used_twice() -> None:
@@ -67,40 +115,20 @@ def test_a_run_that_is_driven_twice_calls_the_provider_for_the_first_time_only()
     assert len(process.of(process.head(), RunEnded)) == 1
 
 
-def test_an_exact_retry_of_the_first_commit_gives_no_second_proof() -> None:
+def test_a_commit_that_begins_no_run_gives_no_proof() -> None:
     process = Process()
-    commands: list[OpenRun] = []
-    execute = process.ledger.execute
+    owned = process.ownership.own(SESSION)
+    r = Facts("r", session=SESSION, incarnation=owned.incarnation_id)
+    r.epoch = owned.epoch
 
-    async def work() -> Begun:
-        return await begun(process)
+    async def work() -> None:
+        _, proof = await StartAttempt(r.open_run())(process.async_ledger)
+        assert proof is not None
+        command: Any = r.append(r.cancelled())
+        _, none = await StartAttempt(command)(process.async_ledger)
+        assert none is None
 
-    def remember(command: object) -> object:
-        assert isinstance(command, OpenRun)
-        commands.append(command)
-        return execute(command)
-
-    process.ledger.execute = remember  # type: ignore[assignment, method-assign]
-    start = go(work)
-    again = execute(commands[0])
-    assert not again.first
-    assert proof_of(again) is None
-    assert proof_of(start.receipt) is not None
-
-
-def test_a_receipt_that_begins_no_run_gives_no_proof() -> None:
-    process = Process()
-
-    async def work() -> list[Event]:
-        start = await begun(process)
-        recorder_receipt = start.receipt
-        assert proof_of(recorder_receipt) is not None
-        result = await process.drive(start, process.agent([says("done")]), Screen(), lambda live: None)
-        assert result.failure is None
-        return process.events(start.identity.run_id)
-
-    events = go(work)
-    assert isinstance(events[-1], RunEnded)
+    go(work)
 
 
 def first_commit(process: Process) -> OpenRun:
