@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 
 from .commit_round import Ticket
 
+_OPEN = threading.Lock()
+"""The gate of those who need not wait."""
+
 
 class _Call:
     """Tickets of one call, and the gate that its thread waits at."""
@@ -20,7 +23,11 @@ class _Call:
 
     def __init__(self, tickets: Sequence[Ticket]) -> None:
         self.tickets = tickets
-        self.gate = threading.Lock()  # held: whoever waits is let through by its release
+        self.gate = _OPEN
+
+    def close(self) -> None:
+        """Make whoever waits at the gate wait: it is let through by a release."""
+        self.gate = threading.Lock()
         self.gate.acquire()
 
 
@@ -49,6 +56,8 @@ class CallerQueue:
                 self._waiting.append(call)
                 if self._leader is None:
                     self._leader = call
+                else:
+                    call.close()
             if self._leader is not call:
                 call.gate.acquire()
             if self._leader is call:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from types import TracebackType
 
 from ..domain.commands import AnyCommand
@@ -122,7 +123,7 @@ class CommitRound:
         if decided is None:
             return
         if not isinstance(decided, Refusal):
-            rows = tuple(row for sealed in decided for row in rows_of(sealed))
+            rows = rows_of(decided[0]) if len(decided) == 1 else tuple(chain.from_iterable(map(rows_of, decided)))
             self._accepted.append((ticket, Commit(ticket.guard, decided, rows), streams))
         else:
             self._refused.append(_Refused(ticket, decided, streams))

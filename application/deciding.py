@@ -8,7 +8,8 @@ from ..domain import commands as c
 from ..domain.continuation import decisions as continuation
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Decision, Refusal, misfit
-from ..domain.events.event import Event, RunEvent
+from ..domain.events.catalogue import RUN_EVENTS
+from ..domain.events.event import Event
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened
 from ..domain.events.tool import ToolDispatched, ToolRedeliveryStarted
 from ..domain.identifiers import RunId
@@ -49,8 +50,12 @@ class World(NamedTuple):
 
 
 def decide(command: c.AnyCommand, world: World) -> Decision:
-    """Let the aggregate that the command concerns decide it."""
+    """Let the aggregate that the command concerns decide it; the most frequent ones first."""
     match command:
+        case c.PrepareTool():
+            return operation.prepare(world.session, world.run, command)
+        case c.CommitOutcome():
+            return operation.commit_outcome(world.run, command)
         case c.OpenRun():
             return run.open_run(world.session, world.head, world.head_digest, world.run, command)
         case c.Append():
@@ -59,10 +64,6 @@ def decide(command: c.AnyCommand, world: World) -> Decision:
             return run.refuse_call(world.run, command)
         case c.RecordStep():
             return run.record_step(world.run, command)
-        case c.PrepareTool():
-            return operation.prepare(world.session, world.run, command)
-        case c.CommitOutcome():
-            return operation.commit_outcome(world.run, command)
         case c.EndRun():
             return end_run(world.session, world.run, command, foreign=world.foreign)
         case c.AppendLate():
@@ -104,16 +105,16 @@ def source_of(command: c.AnyCommand) -> RunId | None:
 def carried(command: c.AnyCommand) -> tuple[Event, ...]:
     """The candidates that a command brought, without those that its decision derives: what an exact retry repeats."""
     match command:
+        case c.PrepareTool():
+            return (command.dispatch,)
+        case c.CommitOutcome():
+            return (command.response,) if command.left_running is None else (command.response, command.left_running)
         case c.OpenRun():
             return _present(command.admitted, command.opened, command.message, command.budget, *command.host_messages)
         case c.Append() | c.RecordStep():
             return command.facts
         case c.RefuseCall():
             return (command.response,)
-        case c.PrepareTool():
-            return (command.dispatch,)
-        case c.CommitOutcome():
-            return _present(command.response, command.left_running)
         case c.EndRun():
             return (command.ended,)
         case c.AppendLate():
@@ -146,10 +147,11 @@ def fits(command: c.AnyCommand) -> Refusal | None:
     """Refuse a command whose candidates do not belong to the session, run and owner that it names: a producer's bug."""
     run_id, session_id = run_of(command), command.session_id
     for event in carried(command):
-        if event.session_id != session_id or (isinstance(event, RunEvent) and event.run_id != run_id):
+        kind, fields = type(event), event.__dict__
+        if fields["session_id"] != session_id or (kind in RUN_EVENTS and fields["run_id"] != run_id):
             return misfit(f"event {event.event_id} belongs to another run or session")
-        if type(event) in _OWNED and event.incarnation_id != command.incarnation_id:  # type: ignore[attr-defined]
+        if kind in _OWNED and fields["incarnation_id"] != command.incarnation_id:
             return misfit(f"event {event.event_id} names another owner")
-        if type(event) in _WITH_EPOCH and event.epoch != command.epoch:  # type: ignore[attr-defined]
+        if kind in _WITH_EPOCH and fields["epoch"] != command.epoch:
             return misfit(f"event {event.event_id} names another epoch")
     return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..domain.commands import (
     AbandonRun,
@@ -87,8 +87,8 @@ class Heads:
         if refusal := fits(command):
             return Proposal(refusal)
         world, streams = self._world(command)
-        if world.damage is None and (damage := contradiction(world.run) or contradiction(world.source)):
-            raise StoreDamaged(damage)
+        if (world.run.tools.issues or world.source.tools.issues) and world.damage is None:
+            raise StoreDamaged(contradiction(world.run) or contradiction(world.source) or "")
         try:
             decided = decide(command, world)
             if isinstance(decided, Refusal):
@@ -110,7 +110,7 @@ class Heads:
         if type(command) in _OF_ONE_RUN:  # T1 and T2, above all
             streams.append(run_stream(run_id))
             run = self.head(streams[-1])
-            return World(session, run.run(), run.digest, NO_RUN.run()), frozenset(streams)
+            return World(session, run.run(), run.digest, _NO_RUN), frozenset(streams)
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
         if not isinstance(command, AbandonRun | AttestInSession):
             streams.append(run_stream(run_id))
@@ -168,8 +168,8 @@ class Heads:
             head = moved.get(stream) or self._heads[stream]
             one = seal(event, head.sequence + 1, head.digest)
             moved[stream] = after = advance(head, one)
-            if isinstance(event, RunEvent):
-                _require_sound(event, head.run(), after.run())
+            if type(after.state) is Run:
+                _require_sound(cast("RunEvent", event), head.run(), after.state)
             sealed.append(one)
         self._heads.update(moved)
         self._moved.update(moved)
@@ -184,6 +184,7 @@ class Heads:
         self._moved.clear()
 
 
+_NO_RUN = NO_RUN.run()
 _OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutcome})
 """Commands that are decided on their session and run, and on nothing else."""
 
@@ -191,8 +192,9 @@ _OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutc
 def _require_sound(event: RunEvent, before: Run, after: Run) -> None:
     if before.opening is not None and event.identity != before.tools.identity:
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
-    if len(after.tools.issues) > len(before.tools.issues):
-        raise UnsoundEvent(event, after.tools.issues[-1].code)
+    issues = after.tools.issues
+    if issues and len(issues) > len(before.tools.issues):
+        raise UnsoundEvent(event, issues[-1].code)
 
 
 @dataclass(slots=True)

@@ -155,8 +155,10 @@ class Ledger(CommandLedger):
         # All that a group is made of lives until it is written, and the collector would walk it several times.
         with self._writer, uncollected() if len(group) >= _LARGE_GROUP else nullcontext():
             try:
-                while left := [ticket for ticket in group if not ticket.done]:
+                left = [*group]
+                while left:
                     CommitRound(self._store, self._owners, self._states)(left)
+                    left = [ticket for ticket in left if ticket.receipt is None and ticket.error is None]
             except BaseException as error:
                 self._states.clear()
                 told = error if isinstance(error, SafepointError) else StoreUnavailable(f"the writer failed: {error!r}")

@@ -34,7 +34,8 @@ class StateCache:
 
     def get(self, stream: str, read: Read) -> Head:
         """The head of a stream: cached, or read from where the cached one ends."""
-        if (known := self.peek(stream)) is not None:
+        known = self._heads.get(stream)
+        if known is not None and stream not in self._outdated:
             self._heads.move_to_end(stream)
             return known
         found: list[Head] = []

@@ -6,13 +6,14 @@ The digest of event n covers the digest of event n-1, so it names the whole pref
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
-from typing import NamedTuple
+from enum import Enum, StrEnum, auto
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from . import canonical
-from .events.event import Event, Value
+from .events.event import Event
 from .reasons import LedgerIssue
 
 EVENT_DOMAIN = "safepoint.event.v1"
@@ -92,9 +93,12 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
         CanonicalError: a JSON value in it has no canonical form.
         OversizedEvent: it has more than `EVENT_BYTES_MAX` bytes.
     """
-    seals: dict[str, object] = {"type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
-    state = canonical.encode_quickly({**event.__dict__, **seals}, _members) if _is_plain(event) else None
+    state: bytes | None = None
+    if _is_plain(event):
+        fields = {**event.__dict__, "type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
+        state = canonical.encode_quickly(fields, _members)
     if state is None:  # the slow way, which says what is wrong
+        seals = {"type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
         state = canonical.encode({**event.model_dump(mode="json"), **seals})
         if _REPLACED in state:
             _refuse_surrogates(event.model_dump())
@@ -103,22 +107,43 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
     return SealedEvent(event.stream, sequence, event, state, digest_of(state), previous_digest)
 
 
-def _is_plain(value: object, levels_left: int = canonical.DEPTH_MAX) -> bool:
+class _Kind(Enum):
+    """How a member of an event is looked at."""
+
+    WORD = auto()
+    PART = auto()
+    TUPLE = auto()
+    JSON = auto()
+
+
+@lru_cache(maxsize=256)
+def _kind_of(kind: type[object]) -> _Kind:
+    """Looked up once a type: asking pydantic's classes about every value would cost more than all else here."""
+    if kind in _ATOMS or issubclass(kind, StrEnum):
+        return _Kind.WORD
+    if issubclass(kind, BaseModel):
+        return _Kind.PART
+    return _Kind.TUPLE if issubclass(kind, tuple) else _Kind.JSON
+
+
+def _is_plain(value: Any, levels_left: int = canonical.DEPTH_MAX) -> bool:
     """Whether every number in an event, or in a part of one, is spelled alike by the quick encoder."""
-    if isinstance(value, StrEnum):
+    kind = _kind_of(value.__class__)
+    if kind is _Kind.WORD:
         return True
-    if not isinstance(value, BaseModel | tuple):
+    if kind is _Kind.JSON:
         return canonical.is_plain(value, levels_left)
-    for member in value if isinstance(value, tuple) else value.__dict__.values():
+    for member in value.__dict__.values() if kind is _Kind.PART else value:
         if type(member) not in _ATOMS and not _is_plain(member, levels_left - 1):
             return False
     return True
 
 
-def _members(part: object) -> dict[str, object]:
+def _members(part: Any) -> dict[str, object]:
     """The members of a part of an event, for the encoder."""
-    if isinstance(part, Value):
-        return part.__dict__
+    if _kind_of(part.__class__) is _Kind.PART:
+        members: dict[str, object] = part.__dict__
+        return members
     raise TypeError(type(part).__name__)
 
 

@@ -45,15 +45,24 @@ def _all_owned(cursor: sqlite3.Cursor, commits: Sequence[Commit]) -> bool:
 
 def _inserted(transaction: Transaction, commits: Sequence[Commit]) -> bool:
     """Whether all commits continue their chains; each is inserted then, in its order."""
-    execute, links, cursor = transaction.execute, transaction.links, transaction.raw
-    insert = transaction.recorder.insert_events_statement
+    broken, cursor = transaction.links.broken, transaction.raw
     for commit in commits:
-        if links.broken(cursor, commit) is not None:
+        if broken(cursor, commit) is not None:
             return False
-        for stream, sequence, event, state, _, _ in commit.events:
-            execute(insert, (stream, sequence, event.topic, state))
-        for row in commit.rows:
-            if row.table != JOURNAL:
-                execute(*upsert(row))
-        links.add(commit)
+        insert(transaction, commit)
     return True
+
+
+def insert(transaction: Transaction, commit: Commit) -> None:
+    """Insert the events and rows of a commit that continues its chains.
+
+    Raises:
+        sqlite3.DatabaseError: it does not fit (`is_broken_rule`), or nothing can be said of it.
+    """
+    execute, statement = transaction.execute, transaction.recorder.insert_events_statement
+    for stream, sequence, event, state, _, _ in commit.events:
+        execute(statement, (stream, sequence, event.topic, state))
+    for row in commit.rows:
+        if row.table != JOURNAL:
+            execute(*upsert(row))
+    transaction.links.add(commit)

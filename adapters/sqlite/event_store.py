@@ -8,8 +8,6 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from eventsourcing.persistence import StoredEvent
-
 from ...domain.errors import StoreUnavailable
 from ...domain.events.session import RunAdmitted
 from ...ports.event_store import (
@@ -24,9 +22,8 @@ from ...ports.event_store import (
     VersionConflict,
 )
 from ...ports.run_importer import RunImporter
-from .batch import keep_all
+from .batch import insert, keep_all
 from .errors import is_broken_rule, is_damage
-from .projection_tables import JOURNAL, upsert
 from .reader import Readers
 from .transaction import Transaction
 from .why_not import owns, why_not
@@ -151,16 +148,10 @@ def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
     stream = transaction.links.broken(transaction.raw, commit)
     if stream is not None:
         return VersionConflict(stream)
-    events = [StoredEvent(sealed.stream, sealed.sequence, sealed.event.topic, sealed.state) for sealed in commit.events]
-    cursor = transaction.cursor
     try:
-        transaction.recorder._insert_events(cursor, events)  # noqa: SLF001 - pinned; our own transaction
-        for row in commit.rows:
-            if row.table != JOURNAL:
-                cursor.execute(*upsert(row))
+        insert(transaction, commit)
     except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
         if not is_broken_rule(error):
             raise
         return ConstraintBroken(str(error))
-    transaction.links.add(commit)
     return None

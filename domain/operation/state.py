@@ -6,8 +6,8 @@ It has no stream and no copy of its own: it is what the scanner's record and the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from ..events.event import Json, Timestamp, after
 from ..events.session import WatchStatus
@@ -35,8 +35,7 @@ class Phase(StrEnum):
     PARKED = "parked"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One tool call: what was asked, what was promised at T1, and how it stands."""
 
     record: OperationRecord

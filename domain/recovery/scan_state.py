@@ -95,9 +95,14 @@ class ScanState:
 
         O(1) from a persistent one (and O(issues)), O(n) from a transient one.
         """
-        twin = self.__class__(
-            self._calls.fork(), self._unanswered.fork(), self._operations.fork(), self._seen.fork(), self._spines.fork()
-        )
+        twin = object.__new__(self.__class__)
+        if isinstance(self._seen, PersistentMap):  # as all of a writer's are: this is a part of every T1 and T2
+            twin._calls, twin._unanswered, twin._operations = self._calls, self._unanswered, self._operations
+            twin._seen, twin._spines = self._seen, self._spines
+        else:
+            twin._calls, twin._unanswered = self._calls.fork(), self._unanswered.fork()
+            twin._operations, twin._seen, twin._spines = self._operations.fork(), self._seen.fork(), self._spines.fork()
+        twin._owner = object()
         twin.identity = self.identity
         twin.digest = self.digest
         twin.issues = self.issues.copy()

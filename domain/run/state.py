@@ -150,17 +150,16 @@ class RunDraft:
     def take(self, event: RunEvent) -> None:
         """Fold one more fact in; never refuses."""
         self.sequence += 1
-        self.tools.feed(event_facts(event), self.sequence)
-        if type(event) in _OF_THE_SCANNER_ALONE:  # most are
+        self.tools.feed(event_facts(event, self.tools.identity), self.sequence)
+        # By its exact type, for most events: pydantic's classes are slow to say that something is none of theirs.
+        if type(event) in _OF_THE_SCANNER_ALONE:
+            return
+        if type(event) is ToolDispatched or type(event) is ToolRedeliveryStarted:
+            self._take_delivery(event)
             return
         match event:
             case ToolCalled():
                 self.calls = self.calls.set(event.call_id, event)
-            case ToolDispatched() | ToolRedeliveryStarted():
-                earlier = self.deliveries.get(event.operation_id) or ()
-                self.deliveries = self.deliveries.set(event.operation_id, (*earlier, event))
-                if isinstance(event, ToolDispatched) and event.grant_id is not None:
-                    self.grants_used |= {event.grant_id}
             case ModelStepCompleted():
                 self.steps += 1
             case PermissionRequested() | PermissionDecided() | PermissionClosed():
@@ -179,6 +178,12 @@ class RunDraft:
                 self.claimed = event
             case _:
                 pass
+
+    def _take_delivery(self, event: Delivery) -> None:
+        earlier = self.deliveries.get(event.operation_id)
+        self.deliveries = self.deliveries.set(event.operation_id, (event,) if earlier is None else (*earlier, event))
+        if type(event) is ToolDispatched and event.grant_id is not None:
+            self.grants_used |= {event.grant_id}
 
     def _take_permission(self, event: PermissionRequested | PermissionDecided | PermissionClosed) -> None:
         request = event.request_id

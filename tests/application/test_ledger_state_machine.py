@@ -95,7 +95,10 @@ class Ledgers(RuleBasedStateMachine):
         if call not in run.facts.called:
             return
         code = run.sealed or ("run_sealed" if run.stopping else None)
-        illegal = None if run.calls.get(call) == "called" else "transition_shape_conflict"
+        before = [one for one in self.runs if one is not run and one.facts.session_id == session]
+        unasked = any(one.calls.get(call) == "dispatched" for one in before)  # a repeat of what may have happened
+        legal = run.calls.get(call) == "called" and not unasked
+        illegal = None if legal else "transition_shape_conflict"
         if self._expect(ledger, run.facts.prepare(run.facts.dispatch(call)), code or illegal):
             run.calls[call] = "dispatched"
             run.written += 1
