@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,8 +34,8 @@ def using(step: Planned, tokens: int) -> Planned:
     return replace(step, usage=Usage(input_tokens=tokens - 1, output_tokens=1))
 
 
-def turn(process: Process, steps: list[Planned], act: Counted, budgets: Budgets | None) -> TurnResult:
-    return go(lambda: process.turn("go", PlannedModel(steps), [act.function], budgets=budgets))
+def turn(process: Process, steps: Sequence[Planned], act: Counted, budgets: Budgets | None) -> TurnResult:
+    return go(lambda: process.turn("go", PlannedModel(list(steps)), [act.function], budgets=budgets))
 
 
 def test_a_turn_that_has_used_its_steps_ends_after_the_calls_of_the_last_one() -> None:
@@ -127,7 +129,7 @@ def test_a_turn_whose_budget_is_spent_parks_until_a_person_gives_a_new_one() -> 
     turn(process, [ACT] * 5, act, Budgets(steps_max=2))
     for budgets in (None, Budgets(steps_max=2), Budgets(steps_max=1)):
         request = PlanRequest(budgets=budgets)
-        parked = go(lambda request=request: process.resume([says("no")], [act.function], request=request))
+        parked = go(partial(process.resume, [says("no")], [act.function], request=request))
         assert isinstance(parked, Parked)
         (reason,) = parked.reasons
         assert reason.code is ParkReason.RESUME_CANDIDATE_MISSING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -40,7 +41,7 @@ class Fails:
                 raise error or ConnectionError("no answer")
             return "ok"
 
-        bounded = {"timeout_seconds": SOON} if hangs else {}
+        bounded: dict[str, Any] = {"timeout_seconds": SOON} if hangs else {}
         self.function: Callable[..., Any] = tool(name=name, **bounded, **declared)(run)
 
 
@@ -155,10 +156,11 @@ def test_tests_that_always_take_too_long_are_watched_once_however_often_they_are
     async def run(target: str = "") -> str:
         """Run."""
         await anyio.sleep_forever()
+        raise AssertionError
 
     pytest_tool = tool(name="pytest", timeout_seconds=SOON, repeat_free=True)(run)
     for _ in range(3):
         model = PlannedModel([calls(("pytest", {"target": "tests"})), says("too slow")])
-        result = go(lambda model=model: process.turn("go", model, [pytest_tool]))
+        result = go(partial(process.turn, "go", model, [pytest_tool]))
     (dispatch,) = process.dispatches(result.run_id)
     assert list(process.ledger.session(result.session_id).watched) == [dispatch.operation_id]

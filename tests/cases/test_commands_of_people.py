@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -157,7 +158,7 @@ def test_r3_011_wherever_a_person_cuts_no_result_outlives_its_call(turns: list[t
     for wanted, kept in turns:
         steps = [calls(("act", {"n": 1})) for _ in range(wanted)]
         model = PlannedModel([*steps, says("ok")])
-        go(lambda model=model, kept=kept: process.turn("go", model, [act.function], context=ContextChoice(kept)))
+        go(partial(process.turn, "go", model, [act.function], context=ContextChoice(kept)))
         for asked in model.asked:
             items = asked.request.history
             called = [item.call_id for item in items if isinstance(item, CallItem)]

@@ -11,7 +11,7 @@ from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.model import ModelStepCompleted, Usage
 from safepoint.domain.events.run import Budgets, BudgetSet
 
-from .facts import Facts
+from .facts import EventT, Facts
 
 
 def at(seconds: float) -> str:
@@ -25,8 +25,8 @@ class Timed(Facts):
         super().__init__("r1")
         self.now = 0.0
 
-    def fact(self, cls: type[Any], **fields: Any) -> Any:
-        return super().fact(cls, **{"occurred_at": at(self.now), **fields})
+    def fact(self, of: type[EventT], /, **fields: Any) -> EventT:
+        return super().fact(of, **{"occurred_at": at(self.now), **fields})
 
     def at(self, seconds: float) -> Timed:
         self.now = seconds

@@ -94,7 +94,7 @@ def test_little_room_is_noted(program: Program, monkeypatch: pytest.MonkeyPatch)
     class Usage:
         free = FREE_BYTES_MIN - 1
 
-    monkeypatch.setattr(host_checks.shutil, "disk_usage", lambda folder: Usage)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: Usage)
     assert checks(program)["space"]["level"] == "note"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_each_kind_parks_and_names_what_changed_and_goes_on_once_it_is_accepted(
 ) -> None:
     interrupted(program)
     more = change(program, monkeypatch)
-    resume = ("resume", "s1", "--script", program.folder / "script.json", *more)
+    resume: tuple[str | Path, ...] = ("resume", "s1", "--script", program.folder / "script.json", *more)
     parked = program(*resume, "--json")
     (reason,) = parked.document["reasons"]
     assert (parked.code, reason["code"]) == (3, code)
