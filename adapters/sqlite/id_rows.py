@@ -24,6 +24,9 @@ _EVENTS = f"""SELECT rowid, originator_id, originator_version, topic, CASE topic
     FROM stored_events WHERE topic IN ({", ".join("?" * len(_TOPICS))}) ORDER BY rowid"""
 _ID = "SELECT 1 FROM unique_ids WHERE id = ? AND kind = ? AND event = ?"
 _ADMISSION = "SELECT session_id, generation FROM admissions WHERE run_id = ?"
+_LIVED = f"""SELECT 1 FROM stored_events e
+    JOIN incarnations i ON i.incarnation_id = {field_of("incarnation_id", "e.state")}
+    WHERE e.originator_id = ? AND e.originator_version = 1"""
 _SEAL = "SELECT 1 FROM sealed_streams WHERE stream = ? AND sealed_by = ?"
 _COUNTS = """SELECT (SELECT COUNT(*) FROM stored_events), (SELECT COUNT(*) FROM unique_ids),
     (SELECT COUNT(*) FROM admissions), (SELECT COUNT(*) FROM sealed_streams), (SELECT COUNT(*) FROM adoptions)"""
@@ -52,6 +55,8 @@ def faults_of_id_rows(connection: sqlite3.Connection) -> Iterator[str]:
         admitted = looking.execute(_ADMISSION, (used,)).fetchone()
         if admitted is None or admitted[0] != session:
             yield f"the admission that {place} makes is not there"
+        elif admitted[1] == 0 and looking.execute(_LIVED, (f"run:{used}",)).fetchone() is not None:
+            yield f"the run that {place} admits is marked as imported, and a process of this store began it"
         elif not (admitted[1] == 0 or generation <= admitted[1] <= present):
             yield f"the admission that {place} makes is of generation {admitted[1]}, which cannot be"
         else:

@@ -285,6 +285,7 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     ),
     "a run is admitted to another session": (by_sql("UPDATE admissions SET session_id = 'x'"), {SQLITE}),
     "a run is of a generation that never was": (by_sql("UPDATE admissions SET generation = 2"), {SQLITE}),
+    "a run is marked as imported": (by_sql("UPDATE admissions SET generation = 0"), {SQLITE}),
     "the store's generation is another one": (by_sql("UPDATE store_control SET generation = 3"), {SQLITE}),
     "the facts of a process are other ones": (by_sql("UPDATE incarnations SET boot_id = 'another'"), {SQLITE}),
     "the owner of a session is another one": (
