@@ -6,6 +6,7 @@ is a process as any other: its own pid, locks, store and death. Requests and ans
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -16,6 +17,7 @@ from safepoint.__main__ import main
 
 IMPORTED_LATE = (
     *("safepoint.adapters.cli.main", "safepoint.adapters.cli.run_turn", "safepoint.adapters.cli.resume_session"),
+    "safepoint.adapters.cli.take_session_over",
     *("safepoint.adapters.models.scripted", "safepoint.adapters.tools.builtin.record_effect"),
     *("safepoint.adapters.tools.builtin.run_shell", "safepoint.adapters.tools.builtin.writing"),
     *("safepoint.adapters.tools.catalog", "anyio._backends._asyncio"),
@@ -56,6 +58,8 @@ def answer(request: dict[str, Any]) -> object:
 if __name__ == "__main__":
     for module in IMPORTED_LATE:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # a process that collects garbage would copy every page of what was imported
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(answer(json.loads(line)))}\n")
         sys.stdout.flush()
