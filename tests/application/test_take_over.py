@@ -12,6 +12,7 @@ from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.application.ownership import SessionBusy
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.repair_session import RepairKind
+from safepoint.application.resume_run import Continued
 from safepoint.application.take_over import TakenOver, TakeOver, TakeoverRefused, TookOver
 from safepoint.domain.errors import WriteRefused
 from safepoint.domain.events.run import RunEnded, RunStatus
@@ -19,7 +20,9 @@ from safepoint.domain.events.tool import ToolDispatched
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.planning.outcome import Park
 from safepoint.domain.reasons import ParkReason, WriteRefusal
+from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.incarnations import Incarnation, Liveness
+from safepoint.ports.provider_failures import ProviderFailed
 
 from .counted_tools import Counted
 from .wiring import SESSION, Process, World, beside, check_sound, go, until
@@ -192,6 +195,29 @@ def test_a_fenced_owner_dispatches_nothing_more() -> None:
     result = go(lambda: other.turn("go on", PlannedModel([ACT, says("done")]), [act.function]))
     assert result.outcome.status is RunStatus.COMPLETED
     assert act.calls == [1]
+
+
+def test_an_owner_that_is_fenced_between_its_claim_and_its_start_asks_no_model() -> None:
+    world, model = World(), PlannedModel([says("never")])
+    go(lambda: Process(world).turn("go", PlannedModel([ProviderFailed("down")])))
+    other = Process(world)
+    taken: list[TakenOver] = []
+
+    def at(point: str) -> None:
+        if point == Failpoint.CLAIM_COMMITTED:
+            taken.append(take_over(other)(SESSION, fence_only=True))
+
+    owner = Process(world, at_failpoint=at)
+    with pytest.raises(WriteRefused) as caught:
+        go(lambda: owner.resume(model))
+    assert caught.value.code is WriteRefusal.OWNER_FENCED
+    assert model.asked == []
+    (one,) = taken
+    assert (one.how, one.repaired.kind) == (TookOver.FORCED, RepairKind.CLAIM_REPAIRED)
+    assert other.topics(other.head()) == ["continuation.started", "run.ended"]
+    check_sound(other, other.head())
+    again = go(lambda: other.resume(PlannedModel([says("done")])))
+    assert isinstance(again, Continued)
 
 
 def test_an_owner_that_could_not_be_looked_at_can_be_fenced() -> None:
