@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
+from ..domain import canonical
 from ..domain.commands import AttestInSession, CommitAttestation
 from ..domain.events.session import NoticePosted, OperationAttested
 from ..domain.events.tool import Effect, Statement, ToolAttested
@@ -89,6 +89,6 @@ def _outcome(said: SaidBy) -> str:
         return "not executed"
     if said.result in (None, ""):
         return "completed"
-    shown = said.result if isinstance(said.result, str) else json.dumps(said.result)
+    shown = said.result if isinstance(said.result, str) else canonical.encode(said.result).decode()
     more = "…" if len(shown) > RESULT_CHARS_TOLD_MAX else ""
     return f"completed, with this result: {shown[:RESULT_CHARS_TOLD_MAX]}{more}"

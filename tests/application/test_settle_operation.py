@@ -174,7 +174,7 @@ def test_an_operation_that_a_later_turn_showed_as_unknown_is_told_once_with_its_
     model = PlannedModel([says("ok")])
     told = go(lambda: other.turn("and?", model))
     (message,) = other.of(told.run_id, HostMessage)
-    assert 'as attested by ada, completed, with this result: {"paid": 7}' in message.text
+    assert 'as attested by ada, completed, with this result: {"paid":7}' in message.text
     assert [item.text for item in model.asked[0].request.history if isinstance(item, HostItem)] == [message.text]
     # Its history is what it was given: the call stays unknown there, and the notice says what is known since.
     (answer,) = [item for item in model.asked[0].request.history if isinstance(item, ResultItem)]
