@@ -101,18 +101,30 @@ class VerifyStore:
         self._owners = owners
         self._projections = projections
 
-    def __call__(self, progress: Callable[[int, int], None] = lambda streams, events: None) -> Verification:
+    def __call__(
+        self,
+        progress: Callable[[int, int], None] = lambda streams, events: None,
+        part_begins: Callable[[str], None] = lambda part: None,
+    ) -> Verification:
         """Read everything once.
 
         Args:
             progress: told after each stream how many streams and events were read.
+            part_begins: told what is looked at next, as a word or two: streams first.
 
         Raises:
             StoreUnavailable: it could not be looked at.
             StoreDamaged: not even its condition can be read.
         """
         found = Verification(self._keeping.condition())
-        for part in (partial(self._all_streams, progress=progress), self._owned, self._faults, self._views):
+        parts: dict[str, Callable[[Verification], None]] = {
+            "streams": partial(self._all_streams, progress=progress),
+            "owners": self._owned,
+            "pages and indexes": self._faults,
+            "views": self._views,
+        }
+        for name, part in parts.items():
+            part_begins(name)
             try:
                 part(found)
             except StoreDamaged as error:

@@ -23,3 +23,15 @@ def telling(out: Output, sentence: Callable[[int, int], str]) -> Callable[[int, 
             out.tell(sentence(first, second))
 
     return progress
+
+
+def telling_parts(out: Output, sentence: Callable[[str], str]) -> Callable[[str], None]:
+    """What a use case is given to tell the part that it begins; silent for work that takes no time."""
+    begun = time.monotonic()
+    terminal = sys.stderr.isatty()
+
+    def part_begins(part: str) -> None:
+        if terminal and time.monotonic() >= begun + TOLD_EVERY_SECONDS:
+            out.tell(sentence(part))
+
+    return part_begins

@@ -12,7 +12,7 @@ from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
-from .progress import telling
+from .progress import telling, telling_parts
 from .runtimes import reading
 
 
@@ -20,7 +20,8 @@ def verify_whole(out: Output, store: Path) -> int:
     """Verify it; returns the exit status."""
     with reading(store) as runtime:
         found: Verification = runtime.parts.verify_store()(
-            telling(out, lambda streams, events: f"{events} events in {streams} streams …")
+            telling(out, lambda streams, events: f"{events} events in {streams} streams …"),
+            telling_parts(out, lambda part: f"Looking at the {part} …"),
         )
     code = ExitCode.DONE if found.sound else ExitCode.CORRUPTION
     if found.sound and found.condition.trust is Trust.COPIED:

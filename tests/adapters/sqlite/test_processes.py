@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
+from safepoint.application.verify_store import VerifyStore
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST
 from safepoint.domain.unsealing import unseal
@@ -174,6 +175,28 @@ def read_beside_writers(path: Path, reads: int) -> None:
     later.keep(store.events, *later.opened())
     assert list(store.faults()) == []
     store.close()
+
+
+def test_verify_finds_nothing_wrong_in_a_store_that_is_written_and_rebuilt_meanwhile(path: Path) -> None:
+    rebuilding = open_store(path, busy_timeout_seconds=60)
+    writer = start(path, "write-for-ever", "one")
+    reader = open_reader(path, busy_timeout_seconds=30)
+    told: list[int] = []
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "begun\n"
+        verify = VerifyStore(reader.events, reader, reader.owners, reader.projections)
+        for _ in range(10):
+            found = verify(lambda streams, events: told.append(events))
+            assert found.sound, found
+            assert rebuilding.projections.rebuild().unreadable == 0
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.communicate()
+        reader.close()
+        rebuilding.close()
+    assert told[-1] > told[0] > 0
 
 
 def test_a_stopped_writer_leaves_the_store_to_others(path: Path) -> None:
