@@ -15,7 +15,7 @@ from ..domain.session.state import evolve as evolve_session
 from ..domain.unsealing import unseal_after
 from ..ports.event_store import EventReader
 
-PAGE = 250
+PAGE = 128
 
 Read: TypeAlias = Callable[[Callable[[EventReader], None]], None]
 
@@ -70,12 +70,14 @@ def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -
         DamagedEvent: a row is not what belongs there.
         StoreUnavailable: it could not be read.
     """
-    while rows := reader.read(stream, after=sequence, limit=PAGE):
+    while True:
+        rows = reader.read(stream, after=sequence, limit=PAGE)
         for sealed in unseal_after(sequence, digest, rows):
             yield sealed
         if len(rows) < PAGE:
             return
         sequence, digest = sealed.sequence, sealed.digest
+        del rows  # before the next are there: a page may have PAGE times the size of the largest event
 
 
 def load(reader: EventReader, stream: str, known: Head | None = None) -> Head:

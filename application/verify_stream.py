@@ -66,7 +66,7 @@ def _wrong(reader: EventReader, stream: str, sequence: int, event: Event, scanne
     if reader.locate(event.event_id) != Location(stream, sequence):
         return LedgerIssue.DUPLICATE_EVENT_ID, f"the index of event ids does not name this place for {event.event_id}"
     if isinstance(event, RunEvent):
-        scanner.feed(event_facts(event), sequence)
+        scanner.feed(event_facts(event, scanner.identity), sequence)
         if scanner.issues:
             return scanner.issues[0].code, "it contradicts the facts before it"
         if sequence == 1 and not isinstance(event, RunOpened | ContinuationStarted):
