@@ -18,7 +18,7 @@ from safepoint.application.spines import Spines
 from safepoint.domain.errors import SafepointError
 from safepoint.domain.identifiers import SessionId
 
-from .harness.deciding import bundle_of
+from .harness.deciding import ATTESTED, bundle_of
 from .harness.program import KILLED, Hooks
 from .harness.stage import SESSION, Stage, step
 from .harness.tools import PAYMENT
@@ -76,6 +76,24 @@ def test_a_bundle_killed_between_its_statements_was_not_written_and_right_after_
     assert hits_of(unknown, disposition, f"random:{len(hits) + 2}")[-1] == "store.after_commit"
     assert unknown.record != before
     assert verdicts(unknown) == VERDICT[disposition]
+    assert views_are_what_the_events_make(unknown)
+    assert len(unknown.effects()) == 1
+    check_record(unknown, before)
+
+
+def test_an_attestation_killed_at_any_instant_was_made_with_its_answer_or_not_at_all(unknown: Stage) -> None:
+    before = unknown.record
+    for nth in range(1, 100):
+        hits = hits_of(unknown, ATTESTED, f"random:{nth}")
+        if unknown.record != before:
+            break
+        assert verdicts(unknown) == INDETERMINATE
+    assert hits[-1] == "store.after_commit"
+    assert hits.count("store.before_commit") > 1  # it was owned before it was attested
+    assert verdicts(unknown) == ["completed / attested_completed"]
+    decided = unknown.record
+    attested, answered = (decided.of_session(SESSION, f"tool.{topic}.v1") for topic in ("attested", "responded"))
+    assert (len(attested), len(answered)) == (1, 1)
     assert views_are_what_the_events_make(unknown)
     assert len(unknown.effects()) == 1
     check_record(unknown, before)

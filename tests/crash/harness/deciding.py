@@ -1,4 +1,4 @@
-"""A program that commits one recovery bundle, completed or parked: no command of the CLI does yet.
+"""A program that commits one recovery bundle, completed, parked or attested, with nothing of a command around it.
 
 The composition, the store and the failpoints are the real ones; only the command comes from here.
 """
@@ -13,12 +13,14 @@ from safepoint.adapters.composition import Runtime, Settings
 from safepoint.application.ledger import CommandLedger
 from safepoint.application.ownership import Owned
 from safepoint.application.spines import Spines
-from safepoint.domain.commands import CommitRecovery
+from safepoint.domain.commands import CommitAttestation, CommitRecovery
 from safepoint.domain.errors import SafepointError
 from safepoint.domain.events.tool import (
     Disposition,
     Effect,
     Observation,
+    Statement,
+    ToolAttested,
     ToolReconciled,
     ToolRecoveryDecided,
     ToolResponded,
@@ -27,9 +29,15 @@ from safepoint.domain.identifiers import SessionId
 from safepoint.domain.operation.state import unanswered_of
 from safepoint.domain.reasons import RecoveryReason, VerdictReason
 
+ATTESTED = "attested"
 
-def bundle_of(ledger: CommandLedger, spines: Spines, owned: Owned, disposition: str) -> CommitRecovery:
-    """The bundle about a session's one unknown operation: its outcome came late, or its contract forbids recovery."""
+
+def bundle_of(
+    ledger: CommandLedger, spines: Spines, owned: Owned, disposition: str
+) -> CommitRecovery | CommitAttestation:
+    """The bundle about a session's one unknown operation: its outcome came late, or its contract forbids recovery, or a
+    person says what it was.
+    """
     head = ledger.session(owned.session_id).head
     assert head is not None
     run = ledger.run(head.run_id)
@@ -55,6 +63,16 @@ def bundle_of(ledger: CommandLedger, spines: Spines, owned: Owned, disposition: 
         is_error=False,
         effect=Effect.DONE,
     )
+    guard = (owned.session_id, owned.incarnation_id, owned.epoch)
+    if disposition == ATTESTED:
+        attested = ToolAttested(
+            **spines.run(identity),
+            operation_id=dispatch.operation_id,
+            statement=Statement.COMPLETED,
+            by="somebody",
+            note="I looked",
+        )
+        return CommitAttestation(*guard, head.run_id, run.sequence, attested, outcome)
     evidence = (called.event_id, dispatch.event_id, reconciled.event_id)
     decided = ToolRecoveryDecided(
         **spines.run(identity),
@@ -64,7 +82,6 @@ def bundle_of(ledger: CommandLedger, spines: Spines, owned: Owned, disposition: 
         evidence_event_ids=(*evidence, outcome.event_id) if completed else evidence,
         outcome_event_id=outcome.event_id if completed else None,
     )
-    guard = (owned.session_id, owned.incarnation_id, owned.epoch)
     return CommitRecovery(*guard, head.run_id, run.sequence, reconciled, outcome if completed else None, decided)
 
 
