@@ -99,10 +99,13 @@ def test_the_lock_is_held_until_no_tool_lives_on_in_a_thread_of_the_process(stor
     with runtime:
         me = runtime.parts.ownership().incarnation
         live = runtime.parts.live_operations()
-        live.began(OperationId("o"), SessionId("s"))
+        for operation in ("one", "two"):
+            live.began(OperationId(operation), SessionId("s"))
     runtime.close()
     assert liveness(store, me) is Liveness.ALIVE
-    live.ended(OperationId("o"))
+    live.ended(OperationId("one"))
+    assert liveness(store, me) is Liveness.ALIVE
+    live.ended(OperationId("two"))
     assert liveness(store, me) is Liveness.DEAD
 
 
