@@ -67,8 +67,8 @@ class Asking:
             return DeniedByPolicy(*by_policy)
         if isinstance(by_policy, Allowed) and repeats is None:
             return by_policy
-        await self._recorder.append(self._requested(call, request))
         with self._questions.waiting(request.request_id) as question:
+            await self._recorder.append(self._requested(call, request))
             answer = await self._by_gate(request, question)
             if isinstance(answer, Undecided) and not question.taken:
                 return answer
@@ -85,6 +85,8 @@ class Asking:
 
     async def _by_gate(self, request: PermissionRequest, question: OpenQuestion) -> PermissionAnswer:
         """Wait for a person, here or elsewhere, and after a stop only as long as for live work."""
+        if question.taken:
+            return Undecided("it is answered already")
         cancel = CallCancel(self._stopping)
         call = AbandonableCall(partial(self._gate.decide, request, cancel), "safepoint permission")
         if not call.start():

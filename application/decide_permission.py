@@ -17,6 +17,7 @@ from ..domain.errors import SafepointError, StoreError, WriteRefused
 from ..domain.events.outside import PermissionDecided, PermissionRequested
 from ..domain.events.session import GrantPosted, NoticePosted
 from ..domain.identifiers import ExecutionIdentity, RequestId, RunId, SessionId
+from ..domain.reasons import WriteRefusal
 from ..domain.run.kept_permissions import grant_of, notice_of
 from ..domain.run.state import Permission
 from ..domain.sentences import SentenceId
@@ -144,6 +145,9 @@ class DecidePermission:
                 return self._beside(live, request_id, approved=approved, by=by)
             except (RunFinishedError, CancelledError):
                 pass  # its event loop is gone, and nobody executes it any more
+            except WriteRefused as refused:
+                if refused.code is not WriteRefusal.OWNER_FENCED:
+                    raise  # else it has just ended and given its session up
         owned = self._ownership.own(session_id)
         try:
             repaired = self._repair(owned)
@@ -165,10 +169,12 @@ class DecidePermission:
         answered = live.decide_from_thread(request_id, answer)
         run = self._ledger.run(live.recorder.run_id)
         permission = run.permissions.get(request_id)
+        if answered and permission is not None:  # it may have ended meanwhile
+            return _of(Decided.ANSWERED, permission.requested, approved=approved, by=by)
         if permission is None or run.ended is not None:
             return self._late(live.recorder.owned, request_id, approved=approved, by=by)
-        if answered:
-            return _of(Decided.ANSWERED, permission.requested, approved=approved, by=by)
+        if run.cancel_requested is not None and permission.open:
+            return _of(Decided.CLOSED, permission.requested)  # by its end, which is on its way
         return _standing(permission) or _of(Decided.NOT_WAITED_FOR, permission.requested)
 
     def _late(self, owned: Owned, request_id: RequestId, *, approved: bool, by: str) -> Decision:

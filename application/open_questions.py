@@ -67,12 +67,17 @@ class OpenQuestions:
 
     @contextmanager
     def waiting(self, request_id: RequestId) -> Iterator[OpenQuestion]:
-        """Hold a question here, whose request is durable, while its call waits."""
+        """Hold a question here while its call waits: from before its request is durable, when nobody knows its id."""
         question = self._open[request_id] = OpenQuestion()
         try:
             yield question
         finally:
             del self._open[request_id]
+
+    def is_taken(self, request_id: RequestId) -> bool:
+        """True where an answer to a question that waits counts already, durable or about to be."""
+        question = self._open.get(request_id)
+        return question is not None and question.taken
 
     async def record(self, request_id: RequestId, answer: Allowed | Denied) -> None:
         """Make an answer durable.

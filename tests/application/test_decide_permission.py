@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -13,18 +14,21 @@ from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.memory.permission_gate import ScriptedGate
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.decide_permission import Decided, Decision, UnknownQuestion
+from safepoint.application.ledger import Receipt
 from safepoint.application.live_runs import LiveRun
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Continued, Parked
 from safepoint.application.run_turn import TurnResult
+from safepoint.domain.commands import AnyCommand, Append
 from safepoint.domain.errors import StoreFull
 from safepoint.domain.events.model import HostMessage
 from safepoint.domain.events.outside import PermissionDecided, PermissionRequested
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import GrantPosted
 from safepoint.domain.events.tool import ToolDispatched, ToolResponded
-from safepoint.domain.identifiers import RequestId, SessionId
+from safepoint.domain.identifiers import RequestId, RunId, SessionId
 from safepoint.domain.reasons import ParkReason, ResponseCode
+from safepoint.domain.run.state import Run
 from safepoint.domain.sentences import SentenceId
 from safepoint.ports.cancel_signal import CancelSignal
 from safepoint.ports.permission_gate import Allowed, Denied, PermissionAnswer, PermissionRequest, Undecided
@@ -122,6 +126,55 @@ def test_the_answer_at_the_terminal_that_came_first_stands_as_well() -> None:
     assert act.calls == []
 
 
+def test_whoever_decides_as_soon_as_the_question_is_durable_is_heard_and_the_gate_is_not_asked() -> None:
+    """The answer may be quicker than the call that begins to wait for it."""
+    process, act, gate = Process(), Counted(), Elsewhere()
+    told: list[Decision] = []
+    recorded = process.ledger.execute
+
+    def quick(command: AnyCommand) -> Receipt:
+        receipt = recorded(command)
+        if isinstance(command, Append) and isinstance(command.facts[0], PermissionRequested):
+            request_id = command.facts[0].request_id
+            decide = partial(process.decide, request_id, approved=True, by="ada", session_id=SESSION)
+            threading.Thread(target=lambda: told.append(decide())).start()
+            live = process.live_runs.get(SESSION)
+            assert live is not None
+            while not live.questions.is_taken(request_id):
+                time.sleep(0.001)
+        return receipt
+
+    process.ledger.execute = quick  # type: ignore[method-assign]
+    result = go(lambda: process.turn("go", PlannedModel([ACT, says("done")]), [act.function], gate=gate))
+    assert [one.decided for one in told] == [Decided.ANSWERED]
+    assert (act.calls, gate.asked) == ([1], [])
+    check_sound(process, result.run_id)
+
+
+def test_a_run_that_ends_before_the_one_who_decided_looks_again_was_answered_all_the_same() -> None:
+    process, act, gate = Process(), Counted(), Elsewhere()
+    told: list[Decision] = []
+    known = process.ledger.run
+
+    def slow(run_id: RunId) -> Run:
+        if threading.current_thread().name == "decides":
+            while process.world.store.views.run(run_id).status is None:  # type: ignore[union-attr]
+                time.sleep(0.001)
+        return known(run_id)
+
+    def decide() -> None:
+        request_id = request_of(process)
+        process.ledger.run = slow  # type: ignore[method-assign]
+        work = partial(process.decide, request_id, approved=True, by="ada", session_id=SESSION)
+        threading.Thread(target=lambda: told.append(work()), name="decides").start()
+
+    result = go(lambda: waits_while(process, act, gate, decide))
+    while not told:
+        time.sleep(0.001)
+    assert [(one.decided, one.approved) for one in told] == [(Decided.ANSWERED, True)]
+    assert len(process.of(result.run_id, PermissionDecided)) == 1
+
+
 def test_a_decision_that_cannot_be_recorded_lets_nothing_through() -> None:
     process, act, gate = Process(), Counted(), Elsewhere()
     raised: list[BaseException] = []
@@ -162,7 +215,7 @@ def test_a_run_that_is_being_stopped_takes_no_decision_any_more() -> None:
     gate.let_go.set()
     assert result.outcome.status is RunStatus.CANCELLED
     assert act.calls == []
-    assert [one.decided for one in told] == [Decided.NOT_WAITED_FOR]
+    assert [one.decided for one in told] == [Decided.CLOSED]
     later = process.decide(request_of(process), approved=True, by="bob", session_id=SESSION)
     assert later.decided is Decided.CLOSED
     assert process.ledger.session(SESSION).grants == ()
