@@ -97,7 +97,9 @@ def test_an_orphaned_grandchild_in_a_session_of_its_own_keeps_its_operation_from
     settled_and_continued(stage, 1)
 
 
-def test_a_stopped_owner_that_was_fenced_and_goes_on_finishes_its_effect_and_records_nothing(stage: Stage) -> None:
+def test_r3_075_a_stopped_owner_that_was_fenced_and_goes_on_finishes_its_effect_and_records_nothing(
+    stage: Stage,
+) -> None:
     owner = pay(stage)
     taken = stage.do("takeover", "--fence-only").expect(0)
     assert (taken["result"], taken["owner_pid"]) == ("forced", owner.pid)
