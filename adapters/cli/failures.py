@@ -123,7 +123,7 @@ _SETTLEMENTS: Final = {
     SettlementRefusal.ALREADY_ATTESTED: (ExitCode.USAGE, "A statement is recorded once; `safepoint show` has it."),
     SettlementRefusal.OPERATION_NOT_OVER: (
         ExitCode.PARKED,
-        "`safepoint status` names what runs; where nobody can look: `safepoint settle OPERATION --declare-over`.",
+        "`safepoint status` names it; where nobody can look: `safepoint settle OPERATION --declare-over --note WHY`.",
     ),
     SettlementRefusal.RUN_OPEN: (ExitCode.BUSY, "`safepoint status` names its session; `safepoint cancel` stops it."),
     SettlementRefusal.RUN_DAMAGED: (

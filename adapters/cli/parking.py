@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...application.inspect_runs import OperationSeen
 from ...domain.events.event import Json
-from ...domain.events.tool import Effect
+from ...domain.events.tool import Effect, Statement
 from ...domain.explanations import explain
 from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Note, Reason
@@ -74,11 +74,16 @@ def _standing(seen: OperationSeen) -> str:
 def _attested(seen: OperationSeen) -> str:
     """What a person said of it, as that person's word."""
     said = ""
-    for attestation in (seen.attested, seen.declared_over):
+    for attestation in (seen.declared_over, seen.attested):
         if attestation is not None:
-            words = str(attestation.statement).replace("_", " ")
-            said += f"Attested as {words} by {one_line(attestation.by, 60)}: {one_line(attestation.note, 200)}. "
+            words = (
+                "Declared over" if attestation is seen.declared_over else f"Attested as {_WORDS[attestation.statement]}"
+            )
+            said += f"{words} by {one_line(attestation.by, 60)}: {one_line(attestation.note, 200)}. "
     return said
+
+
+_WORDS = {Statement.COMPLETED: "completed", Statement.NOT_EXECUTED: "not executed", Statement.OVER: "over"}
 
 
 def say_ways(out: Output, ways: Iterable[WayOn]) -> None:

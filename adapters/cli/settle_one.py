@@ -26,9 +26,9 @@ from .usage import UsageError, required_text
 from .ways_on import MESSAGE, WayOn, as_documents
 
 _SAID: Final = {
-    Statement.COMPLETED: "completed",
-    Statement.NOT_EXECUTED: "not executed",
-    Statement.OVER: "over: nothing of it runs any more",
+    Statement.COMPLETED: "attested as completed",
+    Statement.NOT_EXECUTED: "attested as not executed",
+    Statement.OVER: "declared over",
 }
 
 
@@ -82,7 +82,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
     commands = CommandLines(store)
     named = f"Operation {one_line(said.operation_id)} ({one_line(settled.tool_name)})"
     before = " It was recorded before, in the same words." if settled.recorded is Recorded.BEFORE else ""
-    out.say(f"{named} is attested as {_SAID[said.statement]}, by {one_line(said.by)}: {one_line(said.note)}{before}")
+    out.say(f"{named} is {_SAID[said.statement]}, by {one_line(said.by)}: {one_line(said.note)}{before}")
     if settled.told_later:
         out.say("Its answer stays as it was given; the next run of the session tells the model.")
     ways = [WayOn(commands.about("show", settled.session_id, "--run", settled.run_id), "see it in its run")]

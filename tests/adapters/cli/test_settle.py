@@ -144,7 +144,7 @@ def test_an_operation_that_may_still_run_is_not_settled_and_one_that_nobody_can_
     assert program("settle", operation, "--declare-over", *NOTE).code == 0
     codes = [reason["code"] for reason in program("plan", "s1", "--json").document["reasons"]]
     assert codes == ["dangling_tool_state"]
-    assert "Attested as over by ada" in program("show", "s1").out
+    assert "Declared over by ada" in program("show", "s1").out
     assert program("settle", operation, "--completed", "done", *NOTE).code == 0
 
 
