@@ -126,15 +126,6 @@ def encode_quickly(value: object, unfold: Callable[[Any], object]) -> bytes | No
     return text if text.isascii() or _keys_sort_alike(orjson.loads(text)) else None
 
 
-def is_canonical(data: bytes) -> bool:
-    """Tell whether the bytes are exactly what `encode` makes of the value that they denote."""
-    try:
-        decode_canonical(data)
-    except CanonicalError:
-        return False
-    return True
-
-
 def sha256_hex(data: bytes) -> str:
     """SHA-256 of the bytes, as 64 lower-case hex digits."""
     return hashlib.sha256(data).hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from string import Formatter
 
 from .events.event import Json
 
@@ -169,11 +168,6 @@ _VERSION_1: Mapping[str, str] = {
 
 SENTENCES: Mapping[int, Mapping[str, str]] = {1: _VERSION_1}
 """Projection version -> every sentence of it by id, with its parameters in braces."""
-
-
-def parameters_of(sentence_id: str, version: int = 1) -> frozenset[str]:
-    """Name the parameters that a sentence needs."""
-    return frozenset(name for _, name, _, _ in Formatter().parse(SENTENCES[version][sentence_id]) if name)
 
 
 def render(sentence_id: str, parameters: Mapping[str, Json] | None = None, *, version: int = 1) -> str:

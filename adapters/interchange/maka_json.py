@@ -86,11 +86,6 @@ def sha256_hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def same_value(first: JsonValue, second: JsonValue) -> bool:
-    """Whether two values are the same in this encoding; Python's own `==` takes `True` for `1`."""
-    return canonical(first) == canonical(second)
-
-
 def holds_negative_zero(value: JsonValue) -> bool:
     """Whether a `-0` stands anywhere in the value: it does not survive its own encoding."""
     if isinstance(value, dict):

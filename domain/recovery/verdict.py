@@ -79,7 +79,3 @@ class Resolution(NamedTuple):
     issues: tuple[Issue, ...]
     has_corruption: bool
     requires_reconciliation: bool
-
-    def verdict_on(self, operation_id: str) -> Verdict | None:
-        """The verdict on an operation, None when no dispatch names it."""
-        return next((verdict for verdict in self.verdicts if verdict.operation_id == operation_id), None)

@@ -30,8 +30,8 @@ def verdict(world: World, operation: str) -> VerdictStatus | None:
     for one in world.stream("run:r"):
         assert isinstance(one.event, RunEvent)
         scanner.feed(event_facts(one.event))
-    found = resolve(scanner, foreign=False).verdict_on(operation)
-    return None if found is None else found.status
+    verdicts = resolve(scanner, foreign=False).verdicts
+    return next((verdict.status for verdict in verdicts if verdict.operation_id == operation), None)
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "lost"])

@@ -29,7 +29,8 @@ def judged(case: Case) -> Any:
     candidates = [
         maka_facts.fact_of(envelope)
         for envelope in case["candidates"]
-        if envelope["id"] not in existing or not maka_json.same_value(existing[envelope["id"]], envelope)
+        if envelope["id"] not in existing
+        or maka_json.canonical(existing[envelope["id"]]) != maka_json.canonical(envelope)
     ]
     refusal = judge_transition(maka_facts.scan(case["existing"]), candidates, kind_of(case, candidates))
     return None if refusal is None else summary(refusal)

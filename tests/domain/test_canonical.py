@@ -37,6 +37,15 @@ VALUES = st.recursive(
 )
 
 
+def is_canonical(data: bytes) -> bool:
+    """Whether the bytes are taken for exactly what encoding their value makes."""
+    try:
+        canonical.decode_canonical(data)
+    except CanonicalError:
+        return False
+    return True
+
+
 class Subtext(str):
     __slots__ = ()
 
@@ -76,7 +85,7 @@ def test_decoding_and_encoding_again_gives_the_same_bytes(value: Any) -> None:
     data = canonical.encode(value)
     assert canonical.encode(canonical.decode_canonical(data)) == data
     assert canonical.encode(canonical.decode(data)) == data
-    assert canonical.is_canonical(data)
+    assert is_canonical(data)
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 1, "\t"]))
@@ -89,9 +98,9 @@ def test_foreign_spellings_of_one_value_have_one_canonical_form(value: Any, asci
 def test_only_the_canonical_spelling_is_canonical(value: Any) -> None:
     data = canonical.encode(value)
     text = json.dumps(value, indent=1).encode()
-    assert canonical.is_canonical(text) is (text == data)
-    assert not canonical.is_canonical(data + b" ")
-    assert not canonical.is_canonical(data[:-1]) or data[:-1] == canonical.encode(json.loads(data[:-1]))
+    assert is_canonical(text) is (text == data)
+    assert not is_canonical(data + b" ")
+    assert not is_canonical(data[:-1]) or data[:-1] == canonical.encode(json.loads(data[:-1]))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +188,7 @@ def test_depth_is_bounded_both_ways() -> None:
         text = "[" * levels + "]" * levels
         with pytest.raises(CanonicalError):
             canonical.decode(text)
-        assert not canonical.is_canonical(text.encode())
+        assert not is_canonical(text.encode())
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
@@ -223,14 +232,14 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 def test_foreign_text_that_is_not_strict_json_is_refused(text: str) -> None:
     with pytest.raises(CanonicalError):
         canonical.decode(text)
-    assert not canonical.is_canonical(text.encode())
+    assert not is_canonical(text.encode())
 
 
 def test_bytes_that_are_not_utf_8_are_refused() -> None:
     for data in (b'"\xff"', b'"\xed\xa0\x80"', b'\xff\xfe"\x00a\x00"\x00'):
         with pytest.raises(CanonicalError):
             canonical.decode(data)
-        assert not canonical.is_canonical(data)
+        assert not is_canonical(data)
 
 
 @pytest.mark.parametrize("text", ["9007199254740992", "10000000000000000", "-100000000000000000000"])

@@ -63,7 +63,7 @@ def test_the_stored_bytes_are_the_fields_with_type_place_and_the_digest_before()
     assert isinstance(fields, dict)
     assert (fields["type"], fields["sequence"], fields["previous_digest"]) == ("message.user.v1", 2, first.digest)
     assert canonical.decode_canonical(first.state)["previous_digest"] == "0" * 64  # type: ignore[index, call-overload]
-    assert canonical.is_canonical(second.state)
+    assert canonical.decode_canonical(second.state)
 
 
 def test_a_digest_is_over_the_length_prefixed_domain_and_the_bytes() -> None:

@@ -31,8 +31,8 @@ def test_every_kind_of_outcome_settles(effect: Effect, is_error: bool) -> None:
     history = given(r)
     decision = commit_outcome(run_of(history), r.commit(r.outcome("a", effect=effect, is_error=is_error)))
     assert topics(decision) == ["tool.responded.v1"]
-    verdict = resolve(run_of([*history, *accepted(decision)]).tools, foreign=False).verdict_on("op-r-a")
-    assert verdict is not None
+    verdicts = resolve(run_of([*history, *accepted(decision)]).tools, foreign=False).verdicts
+    (verdict,) = [one for one in verdicts if one.operation_id == "op-r-a"]
     assert (verdict.status, verdict.effect) == (VerdictStatus.COMPLETED, effect)
 
 

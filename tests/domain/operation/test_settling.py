@@ -71,8 +71,8 @@ class Interrupted:
         return written
 
     def verdict(self) -> tuple[VerdictStatus, object]:
-        verdict = resolve(run_of(self.history).tools, foreign=False).verdict_on("op-r-a")
-        assert verdict is not None
+        verdicts = resolve(run_of(self.history).tools, foreign=False).verdicts
+        (verdict,) = [one for one in verdicts if one.operation_id == "op-r-a"]
         return verdict.status, verdict.reason
 
     def watched(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -17,7 +18,7 @@ from safepoint.domain.replay.context import project_context
 from safepoint.domain.replay.history import Replay, replay
 from safepoint.domain.replay.items import fields_of
 from safepoint.domain.replay.origin import Origin
-from safepoint.domain.sentences import SENTENCES, SentenceId, UnknownSentence, parameters_of, render
+from safepoint.domain.sentences import SENTENCES, SentenceId, UnknownSentence, render
 
 from .story import Story, call, say, think
 
@@ -53,6 +54,11 @@ def test_the_sentences_of_a_version_are_what_they_were_when_it_was_released(vers
 
 def test_every_sentence_id_has_its_sentence() -> None:
     assert set(SENTENCES[1]) == set(SentenceId)
+
+
+def parameters_of(sentence_id: str) -> frozenset[str]:
+    """The parameters that a sentence needs."""
+    return frozenset(name for _, name, _, _ in Formatter().parse(SENTENCES[1][sentence_id]) if name)
 
 
 @pytest.mark.parametrize("sentence_id", SentenceId)
