@@ -90,7 +90,8 @@ class PersistentMap(Generic[K, V]):
         return cls(dict(items))
 
     def __contains__(self, key: object, /) -> bool:
-        return self._find(key) is not _ABSENT
+        held = key in self._entries
+        return held if self._newer is None else self._find(key) is not _ABSENT
 
     def __len__(self) -> int:
         length = len(self._entries)
@@ -113,7 +114,8 @@ class PersistentMap(Generic[K, V]):
         except AttributeError:
             return self.__class__({**self._held(), key: value})
         entries = self._entries
-        newest = self.__class__(entries)
+        newest = object.__new__(self.__class__)  # as calling the class would, in half the time: T1 does this four times
+        newest._entries, newest._newer, newest._right = entries, None, True
         self._newer = (key, entries.get(key, _ABSENT), newest)
         entries[key] = value
         return newest

@@ -37,10 +37,12 @@ class Position(NamedTuple):
     counter: int
     digest: str
 
-    def after(self, event_digest: str) -> Position:
-        """The point after one more event."""
-        digests = f"{self.digest}{event_digest}".encode()
-        return Position(self.counter + 1, canonical.sha256_hex(_DOMAIN_PREFIX + digests))
+    def after(self, *event_digests: str) -> Position:
+        """The point after more events, in their order."""
+        digest = self.digest
+        for event_digest in event_digests:
+            digest = canonical.sha256_hex(_DOMAIN_PREFIX + (digest + event_digest).encode())
+        return Position(self.counter + len(event_digests), digest)
 
 
 FIRST = Position(0, FIRST_DIGEST)

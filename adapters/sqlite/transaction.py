@@ -97,10 +97,9 @@ class Transaction:
     def advance(self, kept: Iterable[SealedEvent]) -> None:
         """Move the position on by the events that this transaction keeps, in the order of their rows."""
         before = self.position.counter
-        for sealed in kept:
-            self.position = self.position.after(sealed.digest)
+        self.position = self.position.after(*[sealed.digest for sealed in kept])
         self._kept_events = True
-        self.cursor.execute(INSERT, self.position)
+        self.execute(INSERT, self.position)
         if self.position.counter // TRIMMED_EVERY != before // TRIMMED_EVERY:
             last = self.position.counter - ROWS_KEPT
-            self.cursor.execute(TRIM, (last - 2 * TRIMMED_EVERY - (self.position.counter - before), last))
+            self.execute(TRIM, (last - 2 * TRIMMED_EVERY - (self.position.counter - before), last))
