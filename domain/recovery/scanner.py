@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ..events.run import TOOL_BOUNDARY_PROTOCOL
 from ..events.tool import Statement
 from ..identifiers import ExecutionIdentity
+from ..persistent_map import TransientMap
 from ..reasons import LedgerIssue, ParkReason
 from .facts import (
     Attested,
@@ -65,10 +66,14 @@ class Scanner(ScanState):
             marker: str | None = fact.marker  # type: ignore[union-attr]  # every kind in _MARKED has one
             if marker is not None:
                 self._take_marker(marker, event_id)
-        if event_id in self._seen:
+        seen = self._seen
+        if event_id in seen:
             self._report(LedgerIssue.DUPLICATE_EVENT_ID, event_id)
             return
-        self._seen = self._seen.set(event_id, at)
+        if isinstance(seen, TransientMap):  # every fact of a whole ledger passes here
+            seen[event_id] = at
+        else:
+            self._seen = seen.set(event_id, at)
         identity = fact.identity
         if identity is not self.identity and identity != self.identity:
             self._check_spine(identity, event_id)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import NoReturn
 
 from .. import canonical
-from .items import Item, fields_of
+from .items import Item, fields_of, open_values
 
 REPLAY_DOMAIN = "safepoint.replay.v1"
+_ATOMS = frozenset({str, bool, type(None)})
 _ITEMS_PER_TEXT = 256  # one call of the encoder for many items; the bytes are the same however they are cut
 
 
@@ -37,7 +39,7 @@ class ReplayHasher:
         while some := list(islice(rest, _ITEMS_PER_TEXT)):
             if self._started:
                 self._hash.update(b",")
-            self._hash.update(canonical.encode([fields_of(item) for item in some])[1:-1])
+            self._hash.update(_text_of(some)[1:-1])
             self._started = True
 
     def hexdigest(self) -> str:
@@ -45,6 +47,17 @@ class ReplayHasher:
         ended = self._hash.copy()
         ended.update(b'],"projection_version":%d}' % self.version)
         return ended.hexdigest()
+
+
+def _text_of(items: Sequence[Item]) -> bytes:
+    fields = [fields_of(item) for item in items]
+    plain = all(type(value) in _ATOMS or canonical.is_plain(value) for item in items for value in open_values(item))
+    text = canonical.encode_quickly(fields, _no_parts) if plain else None
+    return canonical.encode(fields) if text is None else text
+
+
+def _no_parts(part: object) -> NoReturn:
+    raise TypeError(type(part).__name__)
 
 
 def replay_digest(items: Sequence[Item], version: int = 1) -> str:

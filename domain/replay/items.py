@@ -92,7 +92,18 @@ Item: TypeAlias = MessageItem | PartItem | ResultItem
 
 def fields_of(item: Item) -> dict[str, Json]:
     """The JSON object of an item, every field explicit: what is digested."""
-    fields: dict[str, Json] = dict(zip(item._fields, item))  # type: ignore[arg-type]  # noqa: B905 (one of each)
+    fields: dict[str, Json] = item._asdict()
     if type(item) is UserItem:
         fields["attachments"] = [attachment.model_dump(mode="json") for attachment in item.attachments]
     return fields
+
+
+def open_values(item: Item) -> tuple[Json, ...]:
+    """What an item holds that may be any JSON; everything else in it is text, a flag, or nothing."""
+    if type(item) is CallItem:
+        return (item.args, item.provider_options)
+    if type(item) is ResultItem:
+        return (item.result,)
+    if type(item) is TextItem or type(item) is ThinkingItem:
+        return (item.provider_options,)
+    return ()

@@ -42,6 +42,17 @@ def test_the_digest_is_of_the_canonical_form_of_all_items() -> None:
     assert history.digest == digest(REPLAY_DOMAIN, encode(whole)) == replay_digest(history.items)
 
 
+@pytest.mark.parametrize(
+    "value", [1.0, 1e21, -0.0, 1e-7, 10**16, {"\U0001d4b3": 1, "\ufb01": 2}, [1.5, {"a": [2.0]}], "\ud7ff"]
+)
+@pytest.mark.parametrize("place", ["args", "provider_options"])
+def test_a_value_that_is_awkward_to_spell_is_digested_in_its_canonical_form(place: str, value: Any) -> None:
+    call_item: Any = Story().user("U").step(call("A")).run_tool("A").end().resumed().items[1]
+    items = [call_item._replace(**{place: value})]
+    whole = {"items": [fields_of(item) for item in items], "projection_version": 1}
+    assert replay_digest(items) == digest(REPLAY_DOMAIN, encode(whole))
+
+
 def test_a_growing_history_has_at_each_edge_the_digest_that_it_had_alone() -> None:
     first, second = chain()
     growing = History(SAME)
