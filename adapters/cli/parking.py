@@ -67,7 +67,8 @@ def _standing(seen: OperationSeen) -> str:
     """How an operation stands; an answer that does not say what happened is not called completed."""
     verdict = seen.verdict
     if verdict.status is VerdictStatus.COMPLETED and verdict.effect is Effect.UNKNOWN:
-        return "answered, but whether its effect happened is not known."
+        known = "is" if seen.attested is None else "was"
+        return f"answered, but whether its effect happened {known} not known."
     return f"{verdict.status}, {verdict.reason}: {explain(verdict.reason).sentence}"
 
 

@@ -84,7 +84,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
     before = " It was recorded before, in the same words." if settled.recorded is Recorded.BEFORE else ""
     out.say(f"{named} is {_SAID[said.statement]}, by {one_line(said.by)}: {one_line(said.note)}{before}")
     if settled.told_later:
-        out.say("Its answer stays as it was given; the next run of the session tells the model.")
+        out.say("The next run of the session tells the model, which was shown that it was not known.")
     ways = [WayOn(commands.about("show", settled.session_id, "--run", settled.run_id), "see it in its run")]
     if said.statement is Statement.OVER:
         again = ("settle", said.operation_id, "--not-executed", "--note", "WHY")
