@@ -13,6 +13,7 @@ from safepoint.application.ledger import Receipt
 from safepoint.domain.errors import WriteRefused
 from safepoint.domain.identifiers import RunId, SessionId
 
+from ..domain.facts import Facts
 from .ledger_world import World
 
 
@@ -38,6 +39,34 @@ def test_a_cancelled_caller_gets_its_receipt_and_is_cancelled_after_it(world: Wo
     assert [receipt.first for receipt in receipts] == [True]
     assert went_on == []
     assert world.topics()[-1] == "tool.dispatched.v1"
+
+
+def test_cancelled_callers_that_wait_for_the_group_of_another_get_their_receipts_too(world: World) -> None:
+    first = world.opened("first", session="first")
+    runs = [world.opened(f"r{n}", session=f"s{n}") for n in range(3)]
+    ledger = AsyncLedger(world.ledger)
+    receipts: list[Receipt] = []
+    went_on: list[bool] = []
+
+    async def caller(r: Facts) -> None:
+        receipts.append(await ledger.execute(r.append(r.cancelled())))
+        await anyio.lowlevel.checkpoint()
+        went_on.append(True)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group, anyio.create_task_group() as cancelled:
+            with world.events.holding():
+                group.start_soon(ledger.execute, first.append(first.cancelled()))
+                await anyio.to_thread.run_sync(world.events.wait_until_held)
+                for r in runs:
+                    cancelled.start_soon(caller, r)
+                await anyio.wait_all_tasks_blocked()
+                cancelled.cancel_scope.cancel()
+
+    anyio.run(main)
+    assert [receipt.first for receipt in receipts] == [True] * 3
+    assert went_on == []
+    assert world.events.groups[-2:] == [1, 3]
 
 
 def test_a_scope_that_was_cancelled_before_does_not_tear_it_either(world: World) -> None:
