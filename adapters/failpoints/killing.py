@@ -61,8 +61,9 @@ def die_by_sigkill() -> None:
 
 def stop_by_sigstop() -> None:
     """Stop all threads of this process; returns when somebody continues it."""
-    os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(0.01)  # where the signal reaches another thread first, this one is stopped here
+    # To this very thread: another one could take a signal to the process, and this one go on into its transaction.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+    time.sleep(0.01)  # where a system tells the process all the same, this thread is stopped here
 
 
 class KillingFailpoints(Failpoints):
