@@ -25,6 +25,7 @@ from .harness.trial import check_record, codes, wait_until_over
 DETACHED: Final = (
     f"setsid -f sh {PROGRAM} > /dev/null 2>&1 < /dev/null; while [ ! -e sleeper.pids ]; do sleep 0.01; done; sleep 60"
 )
+INSTANTS_MAX: Final = 200
 MAY_RUN: Final = ["dangling_tool_state", "effect_may_be_running"]
 
 
@@ -176,6 +177,29 @@ def test_where_a_lock_file_was_deleted_nobody_can_look_until_a_person_says_what_
     assert say(stage, "--declare-over").expect(0)["statement"] == "over"
     assert codes(plan(stage)) == ["dangling_tool_state"]
     settled_and_continued(stage, 0)
+
+
+@pytest.mark.parametrize("mode", [(), ("--fence-only",)], ids=["ended", "fenced"])
+def test_a_takeover_killed_at_any_instant_is_finished_by_the_next_one(
+    forked_stage: Stage, mode: tuple[str, ...]
+) -> None:
+    stage = forked_stage
+    owner = pay(stage)
+    before = stage.record
+    for nth in range(1, INSTANTS_MAX):
+        ended = stage.do("takeover", *mode, hooks=Hooks(kill=f"random:{nth}"))
+        after = stage.record
+        assert after.begins_with(before)
+        assert after.ends(SESSION) in ([[]], [["failed"]])
+        if ended.exit_code != KILLED:
+            break
+    assert ended.expect(0)["result"] in {"after_death", "unowned"}
+    closed = stage.record
+    assert closed.ends(SESSION) == [["failed"]]
+    owner.go_on()  # where it was not ended
+    assert owner.ended().exit_code == (5 if mode else KILLED)
+    assert stage.record == closed
+    settled_and_continued(stage, 1 if mode else 0)
 
 
 # One store by several names, and two that look alike
