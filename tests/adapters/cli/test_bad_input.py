@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from safepoint.adapters.sqlite.schema import SCHEMA_VERSION
+
 from .program import Program
 
 
@@ -77,7 +79,7 @@ def test_a_newer_database(used: Program, command: tuple[str, ...]) -> None:
     before = used.bytes_of_store()
     ran = used(*(used.run() if command == ("run",) else command), "--json")
     assert (ran.code, ran.document["code"]) == (2, "store_version_newer")
-    assert "schema version 99; this program knows 1" in ran.err
+    assert f"schema version 99; this program knows {SCHEMA_VERSION}" in ran.err
     assert used.bytes_of_store() == before
 
 
