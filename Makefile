@@ -37,7 +37,7 @@ races-soak: $(STAMP) ## let two to four processes race for a session 800 times m
 	@$(PY) -m pytest -q -n auto -m soak tests/crash/test_races.py
 
 explore: $(STAMP) ## explore every order of commits and kills of the large scenarios, and print how many states; hours
-	@$(PY) -m pytest -q -s -n 0 -m "soak or not soak" tests/exploration/test_interleavings.py
+	@$(PY) -m pytest -q -s -n 0 -m "soak or not soak" tests/exploration
 
 bench: $(STAMP) ## measure the bars of the specification on this machine; about a quarter of an hour (BENCH_SCALE=0.1: less)
 	@$(PY) -m bench

@@ -183,7 +183,7 @@ def _without_facts(found: Operation, *, dispatched: bool) -> Operation:
     record.response = None
     if not dispatched:
         record.dispatch = None
-    return replace(found, record=record)
+    return found._replace(record=record)
 
 
 def sound_ledger(patch: Patch) -> None:

@@ -37,6 +37,7 @@ from safepoint.domain.planning.outcome import Park
 from safepoint.domain.reasons import ParkReason
 from safepoint.domain.replay.items import ResultItem, UserItem
 from safepoint.domain.tool_results import PreparedResult, prepare_result
+from safepoint.ports.incarnations import Incarnations
 from safepoint.ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from safepoint.ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
 from safepoint.ports.model_step import ModelPart, TextDelta
@@ -73,7 +74,7 @@ class Process:
         self.supervisor = GatedSupervisor(world, self.seen)
         self.events = GatedEvents(world, self.seen)
         self.owners = GatedOwners(world, self.seen)
-        self.incarnations = GatedIncarnations(world, self.seen)
+        self.incarnations: Incarnations = GatedIncarnations(world, self.seen)
         self.tools = tuple(tools)
         self.catalog = MemoryCatalog([self._tool(tool, supervised=tool in supervises) for tool in tools])
         self.parts = self._composed(name)
@@ -120,7 +121,7 @@ class Process:
         """A model that calls every tool that it has no answer of, all in one step, and then says so."""
         seen = self.world.workspaces.observe(WORKSPACE)
         gate = AllowListGate([], DenyGate(), allow_all=True)
-        model = _Model(self.world, self.seen, self.tools)
+        model = ScriptedModel(self.world, self.seen, self.tools)
         identity = seen.identity  # type: ignore[union-attr]
         return Agent(model, self.catalog, gate, "Be careful.", Path(WORKSPACE), identity)
 
@@ -291,7 +292,7 @@ def _attestation(
     return CommitAttestation(*guard, dispatch.run_id, sequence, attested, response)
 
 
-class _Model(ModelProvider):
+class ScriptedModel(ModelProvider):
     """Its answer is a function of what it is shown."""
 
     def __init__(self, world: World, process: Seen, tools: tuple[str, ...]) -> None:
