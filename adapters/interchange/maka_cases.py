@@ -139,13 +139,14 @@ def segment_of_ledger(events: Sequence[JsonValue], resolution: Resolution) -> Se
 
 
 def _encodings(events: Sequence[JsonValue]) -> Answer:
-    texts = []
-    for envelope in events:
+    texts, without = list[str](), list[int]()
+    for position, envelope in enumerate(events, 1):
         try:
             texts.append(canonical_text(envelope))
         except MakaFormatError:
-            continue  # it has no bytes; the scanner judges it all the same
-    said: Answer = {"canonical_sha256": maka_json.sha256_hex("\n".join(texts)), "encoded_events": len(texts)}
+            without.append(position)  # the scanner judges it all the same
+    canonical = maka_json.sha256_hex("\n".join(texts))
+    said: Answer = {"canonical_sha256": canonical, "encoded_events": len(texts), "not_encoded": without}
     first = events[0] if events else None
     identity = {key: first.get(key) for key in _IDENTITY} if isinstance(first, dict) else None
     try:

@@ -185,3 +185,9 @@ def test_any_events_are_judged(events: str) -> None:
     answer, judged = answer_case(f'{{"id": 1, "events": {events}}}')
     assert judged
     json.loads(written(answer))
+
+
+def test_what_is_no_envelope_is_named_by_its_position() -> None:
+    """It has no bytes, so the digests do not hold it; it is not passed over in silence."""
+    answer, _ = answer_case('{"id": 1, "events": [1, null, {}]}')
+    assert (answer["maka"]["not_encoded"], answer["maka"]["encoded_events"]) == ([1, 2, 3], 0)
