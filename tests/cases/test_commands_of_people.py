@@ -17,6 +17,7 @@ from safepoint.application.turn_context import ContextChoice
 from safepoint.domain.replay.items import CallItem, ResultItem
 
 from ..adapters.cli.program import PAY, WRITE, Program
+from ..adapters.cli.test_deciding import asked
 from ..application.counted_tools import Counted
 from ..application.wiring import Process, go
 from .programs import DONE, SESSION, codes_in, offered, resume
@@ -34,14 +35,14 @@ def dies_waiting(program: Program) -> Iterator[Dies]:
         process = program.start(*program.run("--session", SESSION, "--ask-elsewhere", *policy))
         started.append(process)
         deadline = time.monotonic() + 30
-        while not (asked := program("status", "--json").document["permissions"]):
+        while not (waiting := asked(program)) or program("status", "--json").document["unsettled"]:
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
         process.kill()
         process.communicate()
-        (question,) = asked
-        return str(question["request_id"])
+        (request_id,) = waiting
+        return request_id
 
     yield die
     for process in started:
@@ -159,8 +160,8 @@ def test_r3_011_wherever_a_person_cuts_no_result_outlives_its_call(turns: list[t
         steps = [calls(("act", {"n": 1})) for _ in range(wanted)]
         model = PlannedModel([*steps, says("ok")])
         go(partial(process.turn, "go", model, [act.function], context=ContextChoice(kept)))
-        for asked in model.asked:
-            items = asked.request.history
+        for one in model.asked:
+            items = one.request.history
             called = [item.call_id for item in items if isinstance(item, CallItem)]
             answered = [item.call_id for item in items if isinstance(item, ResultItem)]
             assert called == answered
