@@ -136,11 +136,10 @@ class MakeTurnContext:
             HistoryTooLarge: it does not fit the model's window.
             StoreUnavailable: it could not be read.
         """
-        if head is None:
-            return TurnContext()
-        left_out: set[RunId] = set()
-        with self._store.snapshot() as reader:
-            read = _Reading(reader, session_id, choice, left_out, given_up).from_newest(head)
+        read, left_out = _Read(), set[RunId]()
+        if head is not None:
+            with self._store.snapshot() as reader:
+                read = _Reading(reader, session_id, choice, left_out, given_up).from_newest(head)
         profile, window = agent.profile(), agent.provider.profile().window_tokens
         origin = origin_of(profile)
         sizes = [estimated_tokens(replay(made.segments, origin).items) for _, made in read.turns]

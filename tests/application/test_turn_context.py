@@ -138,6 +138,14 @@ def test_a_history_that_does_not_fit_the_window_is_refused_with_both_numbers_bef
     assert process.owner() is None, "the session is free"
 
 
+def test_the_first_message_of_a_session_must_fit_as_well() -> None:
+    process = Process()
+    with pytest.raises(HistoryTooLarge) as refused:
+        turn(process, "x" * 4_000, window=500)
+    assert (refused.value.have, refused.value.turns) == (1_000, 0)
+    assert process.session_events() == []
+
+
 def test_a_message_that_does_not_fit_alone_is_refused_however_much_is_cut() -> None:
     process = Process()
     turns(process, 1)
