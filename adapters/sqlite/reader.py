@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from ...domain.errors import (
@@ -57,7 +58,8 @@ def _records(stream: str, rows: list[tuple[object, object, object]]) -> list[Sto
     if rows:
         versions, topics, states = zip(*rows, strict=True)
         if (set(map(type, versions)), set(map(type, topics)), set(map(type, states))) == ({int}, {str}, {bytes}):
-            return [StoredRecord(stream, *row) for row in rows]  # type: ignore[arg-type]  # seen right above
+            record = partial(tuple.__new__, StoredRecord)  # what the class itself would call, and at once
+            return [record((stream, version, topic, state)) for version, topic, state in rows]
     return [
         StoredRecord(
             stream,

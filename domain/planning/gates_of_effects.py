@@ -23,9 +23,10 @@ _UNSETTLED = {
 
 def operations_settled(view: View) -> Iterator[Reason]:
     """The resolver calls every operation completed or never dispatched."""
+    completed = VerdictStatus.COMPLETED
     for segment in view.lineage:
         for verdict in segment.resolution.verdicts:
-            if verdict.status is VerdictStatus.COMPLETED:
+            if verdict.status is completed:
                 continue
             code = _UNSETTLED.get(verdict.status)
             if code is None:
@@ -48,6 +49,8 @@ def _about(segment: SegmentFacts, verdict: Verdict) -> Detail:
 
 
 def _other_issues(segment: SegmentFacts) -> Iterator[Reason]:
+    if not segment.resolution.issues:
+        return
     corrupt = {v.call_id for v in segment.resolution.verdicts if v.status is VerdictStatus.CORRUPTION}
     for issue in segment.resolution.issues:
         if issue.code not in WHOLE_RUN_ISSUES and issue.call_id not in corrupt:

@@ -25,6 +25,9 @@ _PRIORITY = (
     LedgerIssue.EVENT_ORDER_CONFLICT,
 )
 _EFFECTS = {effect.value: effect for effect in Effect}
+# Before Python 3.12 a member of an enumeration is slow to look up, and most operations come to these.
+_COMPLETED, _ANSWERED = VerdictStatus.COMPLETED, VerdictReason.MATCHING_RESPONSE
+_BEFORE_T1, _AT_T2 = SettlementOrigin.PRE_T1_SYNTHETIC, SettlementOrigin.NORMAL_T2
 
 
 def resolve(scanner: Scanner, *, foreign: bool) -> Resolution:
@@ -35,8 +38,9 @@ def resolve(scanner: Scanner, *, foreign: bool) -> Resolution:
         foreign: the store cannot vouch that facts are complete, so absence proves nothing (SPEC section 6).
     """
     verdicts = tuple(verdict_of(scanner, record, foreign=foreign) for record in scanner.operations())
-    corrupt = scanner.has_corruption or any(verdict.status is VerdictStatus.CORRUPTION for verdict in verdicts)
-    open_ = any(verdict.status is VerdictStatus.INDETERMINATE for verdict in verdicts)
+    statuses = {verdict.status for verdict in verdicts}
+    corrupt = scanner.has_corruption or VerdictStatus.CORRUPTION in statuses
+    open_ = VerdictStatus.INDETERMINATE in statuses
     return Resolution(scanner.protocol, verdicts, tuple(scanner.issues), corrupt, open_ and not corrupt)
 
 
@@ -73,8 +77,8 @@ def _corruption(record: OperationRecord) -> LedgerIssue | None:
 
 
 def _answered(record: OperationRecord) -> Verdict:
-    origin = SettlementOrigin.PRE_T1_SYNTHETIC if record.dispatch is None else SettlementOrigin.NORMAL_T2
-    return _verdict(record, VerdictStatus.COMPLETED, VerdictReason.MATCHING_RESPONSE, origin, _effect(record))
+    origin = _BEFORE_T1 if record.dispatch is None else _AT_T2
+    return _verdict(record, _COMPLETED, _ANSWERED, origin, _effect(record))
 
 
 def _settled(record: OperationRecord, settled: Settled) -> Verdict:
