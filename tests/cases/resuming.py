@@ -15,7 +15,6 @@ from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.memory.workspace import MemoryWorkspaces
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
-from safepoint.application.live_runs import LiveRun
 from safepoint.application.ownership import Owned
 from safepoint.application.plan_resume import Planned as PlannedResume
 from safepoint.application.plan_resume import PlanRequest, PlanResume
@@ -29,7 +28,7 @@ from safepoint.domain.errors import StoreError
 from safepoint.domain.events.outside import PermissionDecided, PermissionRequested
 from safepoint.domain.events.session import GrantPosted
 from safepoint.domain.events.tool import ToolCalled, ToolResponded
-from safepoint.domain.identifiers import GrantId, RunId, SessionId
+from safepoint.domain.identifiers import GrantId, RunId
 from safepoint.domain.planning.outcome import Park, Plan
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.model_provider import ModelProvider
@@ -88,20 +87,6 @@ class ResumingProcess(Process):
         provider = PlannedModel(list(model)) if isinstance(model, Sequence) else model
         catalog = FunctionCatalog(tools) if isinstance(tools, Iterable) else tools
         return Agent(provider, catalog, gate, "Be careful.", Path(FOLDER), seen.identity)
-
-    async def turn(
-        self,
-        text: str,
-        model: Model,
-        tools: Tools = (),
-        *,
-        gate: PermissionGate = ALLOW_ALL,
-        session_id: SessionId = SESSION,
-        screen: Screen | None = None,
-        started: Callable[[LiveRun], None] = lambda live: None,
-    ) -> TurnResult:
-        """Run one user message to its end, in the shared workspace."""
-        return await self.run_turn(session_id, text, self.agent(model, tools, gate), screen or Screen(), started)
 
     def runs(self, text: str, model: Model, tools: Tools = (), **more: Any) -> TurnResult:
         """As `turn`, on an event loop of its own."""

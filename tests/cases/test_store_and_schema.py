@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from safepoint.adapters.sqlite.schema import SCHEMA_VERSION
 from safepoint.domain.canonical import encode
 from safepoint.domain.events.catalogue import EVENTS
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, StoredRecord
@@ -80,7 +81,7 @@ def test_r3_093_a_newer_store_is_left_alone_by_every_command(program: Program, c
     program.script({"text": "Hello."})
     assert program(*program.run("--session", "s1")).code == 0
     with closing(sqlite3.connect(program.store)) as newer:
-        newer.execute("PRAGMA user_version = 2")
+        newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     before, files = program.bytes_of_store(), sorted(path.name for path in program.store.parent.iterdir())
     ran = program(*(program.run() if command == "run" else command.split()), "--json")
     assert (ran.code, ran.document["code"]) == (2, "store_version_newer")

@@ -98,7 +98,8 @@ def attested(operation_id: str, statement: Statement) -> OperationAttested:
 def test_what_a_person_said_of_an_operation_is_remembered_and_that_it_is_over_beside_it() -> None:
     one, two = attested("o1", Statement.NOT_EXECUTED), attested("o2", Statement.OVER)
     session = session_of([one, two])
-    assert (dict(session.attested), session.declared_over) == ({"o1": one}, {"o2"})
+    assert dict(session.attested) == {one.operation_id: one}
+    assert session.declared_over == {two.operation_id}
 
 
 def test_every_fact_of_a_session_has_a_rule() -> None:
