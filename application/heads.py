@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..domain.commands import (
     AbandonRun,
@@ -25,7 +25,7 @@ from ..domain.commands import (
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Refusal, misfit
 from ..domain.errors import StoreDamaged
-from ..domain.events.event import Event, RunEvent
+from ..domain.events.event import Event
 from ..domain.events.run import PrefixRef, RunClaimed
 from ..domain.identifiers import RunId, run_stream, session_stream
 from ..domain.reasons import LedgerIssue, WriteRefusal
@@ -46,7 +46,7 @@ class UnsoundEvent(ValueError):
         code: the ledger issue that writing it would make.
     """
 
-    def __init__(self, event: RunEvent, code: str) -> None:
+    def __init__(self, event: Event, code: str) -> None:
         super().__init__(f"{event.topic} {event.event_id} would make the ledger unsound: {code}")
         self.code = code
 
@@ -169,7 +169,7 @@ class Heads:
             one = seal(event, head.sequence + 1, head.digest)
             moved[stream] = after = advance(head, one)
             if type(after.state) is Run:
-                _require_sound(cast("RunEvent", event), head.run(), after.state)
+                _require_sound(event, head.run(), after.state)
             sealed.append(one)
         self._heads.update(moved)
         self._moved.update(moved)
@@ -189,8 +189,10 @@ _OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutc
 """Commands that are decided on their session and run, and on nothing else."""
 
 
-def _require_sound(event: RunEvent, before: Run, after: Run) -> None:
-    if before.opening is not None and event.identity != before.tools.identity:
+def _require_sound(event: Event, before: Run, after: Run) -> None:
+    fields = event.__dict__  # much quicker than attributes of a pydantic model
+    spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
+    if before.opening is not None and spine != before.tools.identity:
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
     issues = after.tools.issues
     if issues and len(issues) > len(before.tools.issues):

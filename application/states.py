@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
-from ..domain.events.event import RunEvent, SessionEvent
+from ..domain.events.event import RunEvent
 from ..domain.identifiers import RunId, SessionId, run_stream
 from ..domain.run.state import Run, RunDraft
 from ..domain.run.state import evolve as evolve_run
@@ -55,12 +55,12 @@ def empty(stream: str) -> Head:
 
 def advance(head: Head, sealed: SealedEvent) -> Head:
     """Fold one more event in."""
-    _, sequence, event, _, digest, _ = sealed
     state = head.state
     # The stream says which events are here: asking pydantic's classes would cost as much as folding one in.
+    event: Any = sealed.event
     if type(state) is Run:
-        return Head(sequence, digest, evolve_run(state, cast("RunEvent", event)))
-    return Head(sequence, digest, evolve_session(head.session(), cast("SessionEvent", event)))
+        return Head(sealed.sequence, sealed.digest, evolve_run(state, event))
+    return Head(sealed.sequence, sealed.digest, evolve_session(head.session(), event))
 
 
 def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -> Iterable[SealedEvent]:
