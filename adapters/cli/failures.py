@@ -151,7 +151,7 @@ _ASK_FOR_RIGHTS: Final = (
     " --store."
 )
 _PUT_BACK: Final = (
-    "Nothing of it can be read. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"
+    "No command reads it as it is. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"
     " backup in its place: `safepoint restore FILE`."
 )
 _MAKE_AGAIN: Final = (
