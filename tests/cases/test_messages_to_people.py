@@ -52,7 +52,7 @@ def test_r3_159_each_cause_has_its_own_code_and_going_on_never_reopens_the_old_r
     topics = [fact.topic for fact in record.run(run_id)[len(before.run(run_id)) :]]
     assert topics == ["tool.responded.v1", "run.ended.v1"], "the old run is closed, and nothing of it is done"
     ways = {shlex.split(one["command"])[1] for one in ran.document["commands"]}
-    assert ways == {"show", "run"}, "inspect, or a new turn that is told the truth"
+    assert ways == {"show", "settle", "run"}, "inspect, say what happened, or a new turn that is told the truth"
     assert program.effects == ["paid"]
 
 
