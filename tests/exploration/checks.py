@@ -26,6 +26,7 @@ from safepoint.application.start_proof import StartAttempt, StartProof
 from safepoint.domain.continuation import decisions as continuation
 from safepoint.domain.errors import WriteRefused
 from safepoint.domain.events.tool import Life
+from safepoint.domain.identifiers import IncarnationId
 from safepoint.domain.operation import decisions as operation
 from safepoint.domain.operation.state import Operation, operation_by_id, operation_of_call
 from safepoint.domain.planning import planner
@@ -37,9 +38,11 @@ from safepoint.domain.run import decisions as run
 from safepoint.domain.run import ending, seals
 from safepoint.domain.session import decisions as session
 from safepoint.ports.event_store import OwnerGuard
+from safepoint.ports.incarnations import Liveness
 from safepoint.ports.supervised import Overness
 
-from .scenarios import BACK, CHILD, FENCED, KILLED, NEW_TURN, RESUMES, STOPPED, UNSETTLED, WORKS_ON
+from .scenarios import BACK, CHILD, FENCED, KILLED, NEW_TURN, OUTLIVES, RESUMES, STOPPED, UNSETTLED, WORKS_ON
+from .world import SESSION
 
 Patch: TypeAlias = pytest.MonkeyPatch
 Removal: TypeAlias = Callable[[Patch], None]
@@ -127,6 +130,19 @@ def life_of_a_task(patch: Patch) -> None:
 
 def life_of_a_child(patch: Patch) -> None:
     _life(patch, Life.SUPERVISED)
+
+
+def death_of_whom(patch: Patch) -> None:
+    liveness_of = SessionOwnership.liveness_of
+
+    def of_anybody(ownership: SessionOwnership, incarnation_id: IncarnationId) -> Liveness:
+        """Whoever took the session after a death takes all earlier owners for dead."""
+        row = ownership._owners.owner(SESSION)
+        if row is not None and row.incarnation_id is not None and ownership.is_mine(row.incarnation_id):
+            return Liveness.DEAD
+        return liveness_of(ownership, incarnation_id)
+
+    patch.setattr(SessionOwnership, "liveness_of", of_anybody)
 
 
 def _life(patch: Patch, ended: Life) -> None:
@@ -314,6 +330,7 @@ CHECKS = (
     Check("one use case at a time has a session", 15, one_at_a_time, "one process is asked twice at once", "11"),
     Check("what is not over is not settled", 15, over_before_settling, WORKS_ON, "R9"),
     Check("a task is over when its incarnation is dead", 15, life_of_a_task, WORKS_ON, "R9"),
+    Check("a death proves the end of its own incarnation alone", 15, death_of_whom, OUTLIVES, "R9"),
     Check("a child is over when its own lock is free", 15, life_of_a_child, CHILD, "R9"),
     Check("what is not over is not continued past", 15, over_in_the_plan, FENCED, "R9", ("unknown is unknown",)),
     Check("a taken session is read anew", 15, forgetting, BACK, "chain", ("a version is taken once",)),

@@ -203,6 +203,18 @@ def stop(process: Process) -> object:
     return "nothing to stop" if live is None else f"stopped {live.cancel_from_thread('a person')}"
 
 
+def after(name: str) -> Callable[[Process], object]:
+    """Wait until another process is gone."""
+
+    def deed(process: Process) -> object:
+        fiber = running()
+        assert fiber is not None
+        fiber.wait(lambda: not process.world.processes[name].alive)
+        return f"after {name}"
+
+    return deed
+
+
 def exchange_workspace(process: Process) -> object:
     """Put another folder in the place of the one that agents work in."""
     process.world.stands(process.seen, "exchange")

@@ -10,6 +10,7 @@ from safepoint.domain.reasons import ParkReason
 from . import by_hand
 from .explorer import Scenario, dies
 from .process import (
+    after,
     exchange_workspace,
     repair,
     resume,
@@ -29,6 +30,7 @@ FENCED = "a living turn is fenced, and its session resumed"
 ENDED = "a living turn is ended, and its session resumed"
 STOPPED = "a person stops a turn of two parallel calls"
 WORKS_ON = "a fenced tool still works while a person settles"
+OUTLIVES = "a fenced tool still works when the one that fenced it has died"
 BACK = "a process comes back to a session that another one worked on"
 UNSETTLED = "an unknown outcome is never continued past"
 CHILD = "a child outlives its owner while a person settles"
@@ -129,6 +131,11 @@ SCENARIOS: Mapping[str, Scenario] = {
             kills=1,
             mortal=frozenset("b"),
         ),
+        Scenario(
+            OUTLIVES,
+            {"a": [turn()], "b": [take_over_by_force], "c": [after("b"), settle_hastily]},
+            tools=PAY,
+        ),
         Scenario("a commit of a turn in doubt", {"a": [turn()]}, tools=PAY, doubts=1),
         Scenario("a commit of a resume in doubt", {"a": [resume]}, before=interrupted(DELIVERED), tools=PAY, doubts=1),
         Scenario(STOPPED, {"a": [turn()]}, beside={"a": [stop]}),
@@ -227,6 +234,7 @@ SEEN: Mapping[str, frozenset[tuple[str, ...]]] = {
             ("b", "forced", "settled 1"),
         }
     ),
+    OUTLIVES: frozenset({("c", "after b", "operation_not_over"), ("c", "after b", "settled 1")}),
     CHILD: frozenset({("b", "operation_not_over"), ("b", "settled 1")}),
     STOPPED: frozenset(
         {
