@@ -5,7 +5,7 @@ Asked only of operations without T2, or whose T2 left work running; any other T2
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,6 +78,7 @@ class OverJudge:
             declared: how many of them, from the first, a person has said to be over: believed only where it could not
                 be looked. What is seen to run runs, whatever was said (ADR 0016).
         """
+        deliveries = tuple(deliveries)
         seen = [self._life_of(delivery) for delivery in deliveries]
         seen = [
             Overness.OVER if position < declared and life is Overness.COULD_NOT_LOOK else life
@@ -85,8 +86,17 @@ class OverJudge:
         ]
         for worst in (Overness.RUNNING, Overness.COULD_NOT_LOOK):
             if worst in seen:
-                return OverState(operation_id, worst, self._supervisor.who_holds(operation_id))
+                holders = (*self._supervisor.who_holds(operation_id), *self._living_owners(deliveries))
+                return OverState(operation_id, worst, holders)
         return OverState(operation_id, Overness.OVER)
+
+    def _living_owners(self, deliveries: Iterable[Delivered]) -> Iterator[ProcessInfo]:
+        """The processes in which a task may go on: those of owners that live, fenced or not."""
+        lives = dict.fromkeys(one.incarnation_id for one in deliveries if one.life is Life.TASK)
+        for incarnation_id in lives:
+            process = self._ownership.living_process(incarnation_id)
+            if process is not None:
+                yield process
 
     def _life_of(self, delivery: Delivered) -> Overness:
         if delivery.operation_id in self._live:

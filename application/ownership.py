@@ -13,8 +13,11 @@ from ..domain.errors import SafepointError
 from ..domain.identifiers import IncarnationId, SessionId
 from ..ports.incarnations import HeldIncarnation, Incarnation, Incarnations, Liveness
 from ..ports.session_owners import Ownership, SessionOwners
+from ..ports.supervised import ProcessInfo
 
 TRIES_MAX = 8
+OWNER_PROCESS = "the process that started it"
+"""Name, for people, of an owner's process in which a task may go on."""
 
 
 class SessionBusy(SafepointError):
@@ -216,6 +219,13 @@ class SessionOwnership:
         if liveness is Liveness.DEAD:
             self._dead.add(incarnation_id)  # for good: a life does not come back
         return liveness
+
+    def living_process(self, incarnation_id: IncarnationId) -> ProcessInfo | None:
+        """The process of another life that is seen to live, whoever owns the session by now; None for all others."""
+        if self.is_mine(incarnation_id) or self.liveness_of(incarnation_id) is not Liveness.ALIVE:
+            return None
+        facts = self._owners.incarnation(incarnation_id)
+        return None if facts is None else ProcessInfo(facts.pid, facts.process_start_time, OWNER_PROCESS)
 
     def is_mine(self, incarnation_id: IncarnationId) -> bool:
         """True when an incarnation is this process's life."""

@@ -34,6 +34,7 @@ class SettlementRefusal(StrEnum):
 
     UNKNOWN_OPERATION = "unknown_operation"
     NOTHING_TO_SETTLE = "nothing_to_settle"
+    KNOWN_TO_BE_OVER = "known_to_be_over"
     ALREADY_ATTESTED = "already_attested"
     OPERATION_NOT_OVER = "operation_not_over"
     RUN_OPEN = "run_open"

@@ -42,8 +42,9 @@ def require_called_for(over: OverState, operation: Operation, said: SaidBy) -> N
     """
     if said.statement is Statement.OVER:
         if over.overness is Overness.OVER:
-            detail = f"operation {said.operation_id} is known to be over: nothing needs to be declared"
-            refuse(SettlementRefusal.NOTHING_TO_SETTLE, detail)
+            detail = f"operation {said.operation_id} is known to be over: that needs no declaring"
+            uncertain = operation.uncertainty is not None
+            refuse(SettlementRefusal.KNOWN_TO_BE_OVER if uncertain else SettlementRefusal.NOTHING_TO_SETTLE, detail)
         if over.overness is Overness.RUNNING:
             refuse_running(over)
         return

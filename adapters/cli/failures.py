@@ -120,10 +120,17 @@ _SETTLEMENTS: Final = {
         "`safepoint status` lists every operation without a certain outcome.",
     ),
     SettlementRefusal.NOTHING_TO_SETTLE: (ExitCode.USAGE, "Nothing needs to be done."),
+    SettlementRefusal.KNOWN_TO_BE_OVER: (
+        ExitCode.USAGE,
+        "What became of it is still to be said: settle it with --completed RESULT or with --not-executed.",
+    ),
     SettlementRefusal.ALREADY_ATTESTED: (ExitCode.USAGE, "A statement is recorded once; `safepoint show` has it."),
     SettlementRefusal.OPERATION_NOT_OVER: (
         ExitCode.PARKED,
-        "`safepoint status` names it; where nobody can look: `safepoint settle OPERATION --declare-over --note WHY`.",
+        (
+            "Wait for it, or end it: `safepoint status` names its processes. Where nobody can look, and only there:"
+            " `safepoint settle OPERATION --declare-over --note WHY`."
+        ),
     ),
     SettlementRefusal.RUN_OPEN: (ExitCode.BUSY, "`safepoint status` names its session; `safepoint cancel` stops it."),
     SettlementRefusal.RUN_DAMAGED: (

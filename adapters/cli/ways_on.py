@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...application.agent_loop import STEPS_MAX
 from ...application.inspect_runs import OperationSeen
+from ...application.ownership import OWNER_PROCESS
 from ...domain.planning.facts import Drift
 from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Reason
@@ -167,6 +168,11 @@ def _ending(operations: Sequence[OperationSeen]) -> Iterator[WayOn]:
     for seen in operations:
         if seen.over.overness is Overness.RUNNING and seen.over.processes:
             process = seen.over.processes[0]
+            if process.name == OWNER_PROCESS:  # which may be stopped, and then heeds nothing else
+                yield WayOn(
+                    f"kill -KILL {process.pid}", f"end the process in which {seen.verdict.tool_name} may still run"
+                )
+                continue
             yield WayOn(f"kill {process.pid}", f"end what {seen.verdict.tool_name} started ({process.name})")
 
 

@@ -82,6 +82,16 @@ def test_a_task_is_over_when_its_owner_is_proven_dead(given: Given, overness: Ov
     assert world.seen(history) == ([] if overness is None else [("op-r-a", overness)])
 
 
+def test_the_process_of_an_owner_that_lives_is_named_also_after_it_was_fenced() -> None:
+    world = World()
+    (delivery,) = [event for event in world.begun() if isinstance(event, ToolDispatched)]
+    named = world.judge.judge(delivery.operation_id, [delivery]).processes
+    owner = world.theirs.incarnation
+    assert [(one.pid, one.process_start_time) for one in named] == [(owner.pid, owner.process_start_time)]
+    world.owner.die()
+    assert world.judge.judge(delivery.operation_id, [delivery]).processes == ()
+
+
 def test_a_task_of_this_process_is_over_when_nothing_of_it_is_left_here() -> None:
     world = World()
     history = world.begun(by=world.mine.incarnation.incarnation_id)

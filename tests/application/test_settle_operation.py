@@ -296,7 +296,7 @@ def test_where_nobody_could_look_a_person_declares_it_over_first() -> None:
     (verdict,) = other.verdicts(run_id)
     assert verdict.status is VerdictStatus.INDETERMINATE  # nothing is said of what happened
     assert other.settle(said(operation_id, OVER, note="the machine is gone")).recorded is Recorded.BEFORE
-    assert refused(other, said(operation_id, OVER, note="once more")) is SettlementRefusal.NOTHING_TO_SETTLE
+    assert refused(other, said(operation_id, OVER, note="once more")) is SettlementRefusal.KNOWN_TO_BE_OVER
     assert other.settle(said(operation_id, NOT_EXECUTED)).recorded is Recorded.IN_RUN
     check_sound(other, run_id)
 

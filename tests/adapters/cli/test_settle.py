@@ -112,8 +112,8 @@ def test_what_is_known_needs_no_word_and_what_is_not_there_has_none(program: Pro
     unknown = program("settle", "nowhere", "--not-executed", *NOTE, "--json")
     assert (unknown.code, unknown.document["code"]) == (2, "unknown_operation")
     over = program("settle", operation, "--declare-over", *NOTE, "--json")
-    assert (over.code, over.document["code"]) == (2, "nothing_to_settle")
-    assert "known to be over" in over.err
+    assert (over.code, over.document["code"]) == (2, "known_to_be_over")
+    assert "--not-executed" in over.document["next_step"]
 
 
 def test_an_operation_that_may_still_run_is_not_settled_and_one_that_nobody_can_see_is_declared_over_first(
