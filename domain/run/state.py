@@ -5,12 +5,12 @@ The tool facts are kept by the recovery scanner, which writer, rebuild and resol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ..events.event import RunEvent
-from ..events.model import ModelStepCompleted, ModelText, ModelThinking
+from ..events.model import ModelStepCompleted
 from ..events.outside import (
     BackgroundSettled,
     BackgroundStarted,
@@ -19,7 +19,7 @@ from ..events.outside import (
     PermissionRequested,
 )
 from ..events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunOpened
-from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted, ToolResponded
+from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted
 from ..identifiers import GrantId, HandleId, RequestId
 from ..persistent_map import Map, PersistentMap, TransientMap
 from ..recovery.event_facts import event_facts
@@ -151,33 +151,34 @@ class RunDraft:
         """Fold one more fact in; never refuses."""
         self.sequence += 1
         self.tools.feed(event_facts(event, self.tools.identity), self.sequence)
-        # By its exact type, for most events: pydantic's classes are slow to say that something is none of theirs.
-        if type(event) in _OF_THE_SCANNER_ALONE:
-            return
-        if type(event) is ToolDispatched or type(event) is ToolRedeliveryStarted:
-            self._take_delivery(event)
-            return
-        match event:
-            case ToolCalled():
-                self.calls = self.calls.set(event.call_id, event)
-            case ModelStepCompleted():
-                self.steps += 1
-            case PermissionRequested() | PermissionDecided() | PermissionClosed():
-                self._take_permission(event)
-            case BackgroundStarted():
-                self.jobs = {**self.jobs, event.handle_id: event}
-            case BackgroundSettled():
-                self.jobs = {key: job for key, job in self.jobs.items() if key != event.handle_id}
-            case RunOpened() | ContinuationStarted():
-                self.opening = event
-            case CancelRequested():
-                self.cancel_requested = self.cancel_requested or event
-            case RunEnded():
-                self.ended = event
-            case RunClaimed():
-                self.claimed = event
-            case _:
-                pass
+        # By its exact type: pydantic's classes are slow to say that something is none of theirs.
+        take = self._TAKE.get(type(event))
+        if take is not None:
+            take(self, event)
+
+    def _take_call(self, event: ToolCalled) -> None:
+        self.calls = self.calls.set(event.call_id, event)
+
+    def _take_step(self, _event: ModelStepCompleted) -> None:
+        self.steps += 1
+
+    def _take_job(self, event: BackgroundStarted) -> None:
+        self.jobs = {**self.jobs, event.handle_id: event}
+
+    def _take_job_settled(self, event: BackgroundSettled) -> None:
+        self.jobs = {key: job for key, job in self.jobs.items() if key != event.handle_id}
+
+    def _take_opening(self, event: RunOpened | ContinuationStarted) -> None:
+        self.opening = event
+
+    def _take_cancel_requested(self, event: CancelRequested) -> None:
+        self.cancel_requested = self.cancel_requested or event
+
+    def _take_ended(self, event: RunEnded) -> None:
+        self.ended = event
+
+    def _take_claimed(self, event: RunClaimed) -> None:
+        self.claimed = event
 
     def _take_delivery(self, event: Delivery) -> None:
         earlier = self.deliveries.get(event.operation_id)
@@ -185,21 +186,39 @@ class RunDraft:
         if type(event) is ToolDispatched and event.grant_id is not None:
             self.grants_used |= {event.grant_id}
 
-    def _take_permission(self, event: PermissionRequested | PermissionDecided | PermissionClosed) -> None:
+    def _take_permission_requested(self, event: PermissionRequested) -> None:
         request = event.request_id
-        if isinstance(event, PermissionRequested):
-            self.permissions = self.permissions.set(request, Permission(event))
-            self.asked = self.asked.set(event.call_id, (*(self.asked.get(event.call_id) or ()), request))
-            self.open_requests = (*self.open_requests, request)
-            return
+        self.permissions = self.permissions.set(request, Permission(event))
+        self.asked = self.asked.set(event.call_id, (*(self.asked.get(event.call_id) or ()), request))
+        self.open_requests = (*self.open_requests, request)
+
+    def _take_permission_answered(self, event: PermissionDecided | PermissionClosed) -> None:
+        request = event.request_id
         before = self.permissions.get(request)
         if before is None:
             return
         closed = replace(before, closed=True)
-        after = replace(before, decided=event) if isinstance(event, PermissionDecided) else closed
+        after = replace(before, decided=event) if type(event) is PermissionDecided else closed
         self.permissions = self.permissions.set(request, after)
         self.open_requests = tuple(one for one in self.open_requests if one != request)
 
+    _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[RunDraft, Any], None]]] = {
+        ToolCalled: _take_call,
+        ToolDispatched: _take_delivery,
+        ToolRedeliveryStarted: _take_delivery,
+        ModelStepCompleted: _take_step,
+        PermissionRequested: _take_permission_requested,
+        PermissionDecided: _take_permission_answered,
+        PermissionClosed: _take_permission_answered,
+        BackgroundStarted: _take_job,
+        BackgroundSettled: _take_job_settled,
+        RunOpened: _take_opening,
+        ContinuationStarted: _take_opening,
+        CancelRequested: _take_cancel_requested,
+        RunEnded: _take_ended,
+        RunClaimed: _take_claimed,
+    }
+    """What more than the scanner's account a fact changes; other kinds change nothing more."""
+
 
 _NOTHING = Run()
-_OF_THE_SCANNER_ALONE = frozenset({ToolResponded, ModelText, ModelThinking})

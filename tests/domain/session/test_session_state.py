@@ -110,7 +110,7 @@ def test_every_fact_of_a_session_has_a_rule() -> None:
 
 def test_folding_changes_no_earlier_state() -> None:
     before = session_of([R1.session_opened(), R1.admitted(), watched("o1"), R1.notice()])
-    copy = Session(**{name: getattr(before, name) for name in Session.__slots__})
+    copy = Session(**vars(before))
     for event in (watched("o2"), R1.fact(EffectCleared, operation_id="o1", by=ClearedBy.SETTLED), *taken(("n1",))):
         evolve(before, event)
     assert before == copy
