@@ -11,7 +11,8 @@ from .projection_tables import names
 FAULTS_MAX = 100
 _WHOLE = f"PRAGMA integrity_check({FAULTS_MAX})"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-_STRANGE = "SELECT name, type FROM sqlite_master WHERE type NOT IN ('table', 'index', 'view', 'trigger')"
+_STRANGE = """SELECT name, type FROM sqlite_master WHERE type NOT IN ('table', 'index', 'view', 'trigger')
+    OR typeof(name) <> 'text' OR typeof(tbl_name) <> 'text'"""
 _LEFT_OVER = "never used"
 """Of a page that no table has: a rebuild leaves the damaged pages of a view behind, and nothing is in them."""
 

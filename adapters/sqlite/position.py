@@ -68,6 +68,8 @@ def position_at(cursor: sqlite3.Cursor | sqlite3.Connection, counter: int, known
         row = cursor.execute(_BASE, (counter,)).fetchone()
         if row is None:
             raise StoreDamaged("the control rows of the commits are missing")
+        if tuple(map(type, row)) != (int, str):
+            raise StoreDamaged("a control row of the commits is damaged")
         known = Position(*row)
     for (state,) in cursor.execute(_SINCE, (known.counter, counter)):
         known = known.after(digest_of(state if isinstance(state, bytes) else b""))
@@ -78,6 +80,9 @@ def faults_of_positions(connection: sqlite3.Connection) -> Iterator[str]:
     """Kept positions that are not what the events since the position before them make."""
     at = FIRST
     for row in connection.execute(_ALL):
+        if tuple(map(type, row)) != (int, str):
+            yield "a kept position is not what was written"
+            return
         position = Position(*row)
         if position != _after_events(connection, at, position.counter):
             yield f"position {position.counter} is not what the events up to it make"

@@ -294,6 +294,7 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     ),
     "a row of a view is changed": (by_sql("UPDATE runs SET status = 'failed'"), {"the comparison of the views"}),
     "a row of a view is deleted": (by_sql("DELETE FROM runs"), {"the comparison of the views"}),
+    "a kept position is none any more": (by_sql("UPDATE commits SET digest = x'00' WHERE counter = 0"), {SQLITE}),
     "the schema calls a view something else": (call_a_view_something_else, {SQLITE}),
     "a rule is taken away": (drop_a_rule, {SQLITE}),
     "the WAL of a killed writer is removed": (wal_is(lambda wal: None), {ANCHOR}),
