@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ...domain.planning.facts import Drift
 from . import places
 
+_LIMIT: Final = "--max-"
 _COMMAND: Final = re.compile("`(safepoint [^`]*)`")
 
 
@@ -20,24 +23,57 @@ class CommandLines:
     Attributes:
         script: repeated where a model is asked, because no record names it.
         workspace: repeated there where it was given, because the record names another.
-        permissions: options of a policy that was given, where that is what is asked about.
+        model: options that name the model, repeated there too.
+        permissions: options of a policy, repeated there too.
+        resuming_with: options of a resume as they were given, each with its value; repeated where one is offered.
+        accepted: the drift that was accepted; what must still be accepted is joined with it.
+        script_missing: the model is a script that nothing names, so that it must be added.
     """
 
     store: Path
     script: Path | None = None
     workspace: Path | None = None
+    model: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
+    resuming_with: tuple[tuple[str, ...], ...] = ()
+    accepted: tuple[str, ...] = ()
+    script_missing: bool = False
 
     def about(self, verb: str, *arguments: str) -> str:
         """A command that asks no model."""
         return self._line(verb, *arguments)
 
     def asking(self, verb: str, *arguments: str) -> str:
-        """A command that asks the model."""
+        """A command that asks the model, with the options that say which one, where, and what it may do."""
         script = () if self.script is None else ("--script", str(places.absolute(self.script)))
         given = self.workspace is not None and "--workspace" not in arguments
         workspace = ("--workspace", str(places.absolute(self.workspace))) if given and self.workspace else ()
-        return self._line(verb, *arguments, *workspace, *script)
+        return self._line(verb, *arguments, *self.permissions, *workspace, *self.model, *script)
+
+    def resuming(self, session_id: str, *arguments: str, accepting: Iterable[str] = ()) -> str:
+        """A resume with all that was given, but for what the arguments give otherwise.
+
+        Args:
+            accepting: drift to be accepted beside what was.
+        """
+        limited = any(one.startswith(_LIMIT) for one in arguments)  # limits stand and fall together
+        others = (one for one in self.resuming_with if one[0] not in arguments)
+        given = (part for one in others if not (limited and one[0].startswith(_LIMIT)) for part in one)
+        drift = ",".join(dict.fromkeys((*self.accepted, *accepting)))
+        return self.asking("resume", session_id, *arguments, *given, *(("--accept-drift", drift) if drift else ()))
+
+    def to_ask(self, what_for: str) -> str:
+        """What a command is for that asks the model, and what must be added to it first."""
+        return f"{what_for}; add --script FILE, which no record names" if self.script_missing else what_for
+
+    def with_recorded_permissions(self) -> CommandLines:
+        """The same without the policy that was given, which is then the run's."""
+        accepted = tuple(drift for drift in self.accepted if drift != Drift.PERMISSION_POLICY)
+        return replace(self, permissions=(), accepted=accepted)
+
+    def once_started(self) -> CommandLines:
+        """The same when a run has begun: it records what was accepted, so that is the record now."""
+        return replace(self, resuming_with=(), accepted=())
 
     def in_text(self, text: str, session_id: str | None) -> str:
         """Put the session, and where it is needed the store, into the commands that a sentence of the table names."""

@@ -36,7 +36,7 @@ class Ending:
         self, runtime: Runtime, session_id: SessionId, outcome: RunOutcome, driving: Driving, commands: CommandLines
     ) -> None:
         self.outcome = outcome
-        self.commands = commands
+        self.commands = commands.once_started()
         self._runtime = runtime
         self._session_id = session_id
         self._driving = driving
@@ -58,7 +58,7 @@ class Ending:
     def ways(self) -> tuple[WayOn, ...]:
         """The commands that are open now."""
         if self.resumable:
-            return (WayOn(self.commands.asking("resume", self._session_id), "continue it"),)
+            return (WayOn(self.commands.resuming(self._session_id), "continue it"),)
         if not self.reasons:
             return ()
         return ways_on(parking_of(self._runtime, self._session_id, self.reasons), self.commands)

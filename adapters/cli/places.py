@@ -55,6 +55,14 @@ def is_there(store: Path) -> bool:
         return True
 
 
+def is_folder(path: Path) -> bool:
+    """True when a folder is seen to be there."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def prepare_folder(store: Path) -> None:
     """Make the state folder, for its user alone, where the store is the default one; no other folder is made."""
     if store != default_store():

@@ -16,7 +16,7 @@ from .exit_codes import ExitCode, exit_code_of_park
 from .nothing_to_resume import say_nothing
 from .output import Output
 from .parking import say_notes, say_parked
-from .resumable import parking_of, source_of
+from .resumable import commands_for, parking_of, source_of
 from .runtimes import no_store, reading
 from .session_names import known, meant
 from .ways_on import WayOn, as_documents, ways_on
@@ -38,8 +38,8 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
         agent = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
         assumed = isinstance(agent.provider, RecordedProvider)
-        script = Path("SCRIPT") if assumed and agent.provider.profile().provider == SCRIPTED else options.script
-        commands = CommandLines(store, script, options.workspace, options.policy.arguments)
+        missing = assumed and agent.provider.profile().provider == SCRIPTED
+        commands = commands_for(store, options, request, script_missing=missing)
         return _report(out, runtime, summary.session_id, planned, commands, assumed=assumed)
 
 
@@ -50,7 +50,7 @@ def _report(
     reasons = plan.reasons if isinstance(plan, Park) else ()
     parking = parking_of(runtime, session_id, reasons)
     code = exit_code_of_park(reason.code for reason in reasons) if reasons else ExitCode.DONE
-    resume = WayOn(commands.asking("resume", session_id), "continue it")
+    resume = WayOn(commands.resuming(session_id), commands.to_ask("continue it"))
     ways = ways_on(parking, commands) if reasons else (resume,)
     if isinstance(plan, Continue):
         say_continue(out, plan, resume.command)
@@ -60,6 +60,8 @@ def _report(
         out.say("The interrupted run is closed first; this plan is made on what that would write.")
     if assumed:
         out.say("The provider is taken as the run recorded it; resuming needs it in fact.")
+    if commands.script_missing:
+        out.say("No record names its script: add --script FILE to a command that asks it.")
     say_notes(out, plan.notes)
     members = {
         "session_id": session_id,

@@ -58,7 +58,8 @@ class PolicyOptions:
     @property
     def arguments(self) -> tuple[str, ...]:
         """The options as they were given."""
-        given = (("--allow-all", self.allow_all), ("--ask", self.ask), ("--deny", self.deny))
+        asks = (("--ask", self.ask), ("--ask-elsewhere", self.ask_elsewhere))
+        given = (("--allow-all", self.allow_all), *asks, ("--deny", self.deny))
         listed = (part for name in self.allow for part in ("--allow", name))
         return (*listed, *(option for option, is_given in given if is_given))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...application.agent import Agent
 from ...application.inspect_runs import RunSeen
@@ -14,6 +16,8 @@ from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
 from .agents import AgentOptions, agent_for_resume
+from .command_lines import CommandLines
+from .places import is_folder
 from .usage import UsageError
 from .ways_on import Parking
 
@@ -77,6 +81,32 @@ def request_of(
         drop_permissions=drop_permissions,
         budgets=budgets,
     )
+
+
+def commands_for(
+    store: Path, options: AgentOptions, request: PlanRequest | None = None, *, script_missing: bool = False
+) -> CommandLines:
+    """Commands that repeat what was given, where it is needed again; a workspace that is not there is none."""
+    workspace = options.workspace if options.workspace and is_folder(options.workspace) else None
+    named = (("--provider", options.provider), ("--model", options.model), ("--window", options.window))
+    model = tuple(part for option, value in named if value is not None for part in (option, str(value)))
+    policy = options.policy.arguments
+    if request is None:
+        return CommandLines(store, options.script, workspace, model, policy)
+    accepted = tuple(drift.value for drift in Drift if drift in request.accepted_drift)
+    given = tuple(_given(request))
+    return CommandLines(store, options.script, workspace, model, policy, given, accepted, script_missing)
+
+
+def _given(request: PlanRequest) -> Iterator[tuple[str, ...]]:
+    """Options of a resume; what it was to find in the session is none, as that is what was looked at."""
+    if request.drop_permissions:
+        yield ("--drop-permissions",)
+    if request.budgets is not None:
+        limits = (("steps", request.budgets.steps_max), ("tokens", request.budgets.tokens_max))
+        for what, limit in (*limits, ("seconds", request.budgets.seconds_max)):
+            if limit is not None:
+                yield (f"--max-{what}", str(limit))
 
 
 def budgets_of(steps: int | None, tokens: int | None, seconds: int | None) -> Budgets | None:

@@ -26,7 +26,7 @@ from .nothing_to_resume import say_nothing
 from .output import Output
 from .parking import say_notes, say_parked
 from .policies import described
-from .resumable import Source, parking_of, source_of
+from .resumable import Source, commands_for, parking_of, source_of
 from .runtimes import no_store, writing
 from .session_names import known, meant
 from .usage import UsageError
@@ -46,7 +46,7 @@ def resume_session(
         summary = meant(inspect) if named is None else known(runtime, named)
         if summary is None:
             return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
-        commands = CommandLines(store, options.script, options.workspace, options.policy.arguments)
+        commands = commands_for(store, options, request)
         source = source_of(runtime, summary)
         workspaces = runtime.parts.workspaces()
         try:

@@ -16,12 +16,11 @@ from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
-from .command_lines import CommandLines
 from .driving import Driving
 from .ending import report_turn
 from .output import Output
 from .policies import described
-from .resumable import source_of
+from .resumable import commands_for, source_of
 from .runtimes import reading, writing
 from .session_names import session_id_of
 from .usage import UsageError
@@ -53,7 +52,7 @@ def run_turn(
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
         driving = Driving(runtime, described(agent.gate, options.policy), options.policy.hearing)
-        commands = CommandLines(store, options.script, options.workspace)
+        commands = commands_for(store, options)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
             result: TurnResult = await use_case(

@@ -80,8 +80,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield WayOn(commands.about("takeover", session), "end the process that works on it, where it does not answer")
         return
     if spent := next((one.detail for one in parking.reasons if one.detail.get("why") == BUDGET_SPENT), None):
-        resume = commands.asking("resume", session, *_larger_budget(spent))
-        yield WayOn(resume, f"continue with more {spent['what']}; what was used before counts")
+        told = f"continue with more {spent['what']}; what was used before counts"
+        yield _resume(session, commands, told, *_larger_budget(spent))
         yield WayOn(commands.about("show", session), "see what was done")
         yield _new_turn(session, commands, "start a new turn, with limits of its own")
         return
@@ -95,11 +95,13 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
             yield WayOn(
                 commands.about("abandon", session, "--note", WHY), "give the damaged run up, and go on without it"
             )
+    permits_more = commands.permissions and _permits_more(parking.reasons)
+    again = commands.with_recorded_permissions() if permits_more else commands
     if parking.run_id is not None:
         yield WayOn(commands.about("show", session, "--run", parking.run_id), "see what happened")
     if ParkReason.RESUME_FEATURE_DISABLED in codes:
-        resume = commands.asking("resume", session)
-        yield WayOn(f"SAFEPOINT_RESUME=1 {resume}", "continue with resuming switched on")
+        way = _resume(session, commands, "continue with resuming switched on")
+        yield way._replace(command=f"SAFEPOINT_RESUME=1 {way.command}")
     if ParkReason.CONTINUATION_AUTHORITY_UNAVAILABLE in codes:
         fence = commands.about("takeover", session, "--fence-only")
         yield WayOn(fence, "once you have made sure that its owner has ended: take its right to write")
@@ -107,22 +109,21 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     yield from _settling(parking.operations, commands)
     yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
-        resume = commands.asking("resume", session, "--drop-permissions")
-        yield WayOn(resume, "continue without the calls that wait for permission")
+        yield _resume(session, again, "continue without the calls that wait for permission", "--drop-permissions")
     if codes & _WORKSPACE and parking.cwd is not None:
-        resume = commands.asking("resume", session, "--workspace", parking.cwd)
-        yield WayOn(resume, "continue in the folder that the run worked in")
-    if drift := _drift(parking.reasons):
-        policy = commands.permissions if Drift.PERMISSION_POLICY in drift else ()
-        resume = commands.asking("resume", session, *policy, "--accept-drift", ",".join(drift))
-        yield WayOn(resume, "continue although that changed; the model is told")
+        yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
+    drift = _drift(parking.reasons)
+    if not _gone(parking.reasons) and (drift or again is not commands):
+        kept = "" if again is commands else " with the permissions that the run recorded"
+        told = ", although that changed; the model is told" if drift else ""
+        yield _resume(session, again, f"continue{kept}{told}", accepting=drift)
     if codes & _AGAIN:
-        yield WayOn(commands.asking("resume", session), "try again")
+        yield _resume(session, again, "try again")
     if ParkReason.EFFECT_MAY_BE_RUNNING in codes or ParkReason.BACKGROUND_OPERATION_PENDING in codes:
-        yield WayOn(commands.asking("resume", session), "try again when it has ended")
+        yield _resume(session, again, "try again when it has ended")
     if ParkReason.HISTORY_TOO_LARGE in codes:
-        turn = commands.asking("run", MESSAGE, "--session", session, "--context-turns", "fit")
-        yield WayOn(turn, "start a new turn with the newest turns that fit; the model is told what is missing")
+        told = "start a new turn with the newest turns that fit; the model is told what is missing"
+        yield _new_turn(session, commands, told, "--context-turns", "fit")
     if not codes <= {ParkReason.RESUME_FEATURE_DISABLED}:
         uncertain = bool(codes & _UNCERTAIN)
         told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"
@@ -159,8 +160,14 @@ def answers(commands: CommandLines, request_id: str, tool_name: str) -> tuple[Wa
     )
 
 
-def _new_turn(session: str, commands: CommandLines, what_for: str) -> WayOn:
-    return WayOn(commands.asking("run", MESSAGE, "--session", session), what_for)
+def _new_turn(session: str, commands: CommandLines, what_for: str, *arguments: str) -> WayOn:
+    return WayOn(commands.asking("run", MESSAGE, "--session", session, *arguments), commands.to_ask(what_for))
+
+
+def _resume(
+    session: str, commands: CommandLines, what_for: str, *arguments: str, accepting: Sequence[str] = ()
+) -> WayOn:
+    return WayOn(commands.resuming(session, *arguments, accepting=accepting), commands.to_ask(what_for))
 
 
 def _ending(operations: Sequence[OperationSeen]) -> Iterator[WayOn]:
@@ -201,7 +208,7 @@ def settling(commands: CommandLines, operation_id: str, tool_name: str) -> tuple
 def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
     found: list[str] = []
     for reason in reasons:
-        if reason.code is ParkReason.TOOL_CATALOG_MISMATCH and not _missing(reason.detail):
+        if reason.code is ParkReason.TOOL_CATALOG_MISMATCH:
             found.append("tools")
         if reason.code is ParkReason.EXECUTION_PROFILE_MISMATCH:
             acceptable = reason.detail.get("acceptable")  # a policy that permits more is none
@@ -209,6 +216,13 @@ def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _missing(detail: Mapping[str, Any]) -> bool:
+def _permits_more(reasons: Sequence[Reason]) -> bool:
+    """True where the policy that was given permits more than the recorded one, which nobody can accept."""
+    policy = Drift.PERMISSION_POLICY.value
+    details = (one.detail for one in reasons if one.code is ParkReason.EXECUTION_PROFILE_MISMATCH)
+    return any(policy in detail.get("changed", ()) and policy not in detail.get("acceptable", ()) for detail in details)
+
+
+def _gone(reasons: Sequence[Reason]) -> bool:
     """True where a used tool is gone: then accepting it would offer a history that names a tool nobody has."""
-    return bool(detail.get("missing"))
+    return any(one.code is ParkReason.TOOL_CATALOG_MISMATCH and one.detail.get("missing") for one in reasons)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from safepoint.adapters.tools import builtin
 from safepoint.adapters.tools.decorator import tool
 
 from ..models.chat_server import API_KEY, chunk, serving, streams
-from .program import PAY, READ, Program
+from .program import PAY, READ, Program, Ran
 
 DONE = {"text": "Done."}
 ANSWER = streams(chunk("Done."), chunk(finish="stop"))
@@ -130,6 +131,9 @@ def test_a_policy_that_permits_more_is_not_accepted_and_no_command_offers_it(pro
         parked = program(*resume, *more, "--json")
         assert [one["code"] for one in parked.document["reasons"]] == ["execution_profile_mismatch"]
         assert not [one for one in parked.document["commands"] if "permission_policy" in one["command"]]
+    again = offered(parked, "resume s1")
+    assert "--allow-all" not in again
+    assert program.bare(*shlex.split(again)[1:]).code == 0
     assert program.effects == []
 
 
@@ -140,3 +144,76 @@ def test_what_was_not_used_may_change_and_is_only_noted(program: Program, monkey
     went: Any = program("resume", "s1", "--script", program.folder / "script.json", "--json")
     assert went.code == 0
     assert [one["code"] for one in went.document["notes"] if "tools" in one["code"]] == ["tools_changed_unused"]
+
+
+def offered(ran: Ran, option: str) -> str:
+    """The one command that is offered with an option."""
+    (command,) = [str(one["command"]) for one in ran.document["commands"] if option in one["command"]]
+    return command
+
+
+def test_what_is_offered_after_a_plan_accepts_what_the_plan_accepted(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(program)
+    another_model(program, monkeypatch)
+    script = program.folder / "script.json"
+    planned = program("plan", "s1", "--script", script, "--accept-drift", "model", "--max-steps", "7", "--json")
+    assert planned.document["decision"] == "continue"
+    command = offered(planned, "resume")
+    assert "--max-steps 7" in command
+    went = program.bare(*shlex.split(command)[1:], "--json")
+    assert (went.code, went.document["decision"]) == (0, "continued"), went
+
+
+def test_each_drift_that_is_found_is_joined_with_what_was_accepted_and_given(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(program)
+    another_model(program, monkeypatch)
+    script = program.folder / "script.json"
+    resume = ("resume", "s1", "--script", script, "--deny", "--ask-elsewhere")
+    assert program(*resume, "--json").code == 2, "the two contradict each other"
+    parked = program(*resume[:-1], "--accept-drift", "model", "--json")
+    command = offered(parked, "--accept-drift")
+    assert "--accept-drift model,permission_policy" in command
+    assert "--deny" in command
+    assert "--deny" in offered(parked, "YOUR MESSAGE"), "nor does a new turn permit more than was said"
+    went = program.bare(*shlex.split(command)[1:], "--json")
+    assert (went.code, went.document["decision"]) == (0, "continued"), went
+
+
+def test_where_no_record_names_the_script_the_command_has_no_place_for_it_and_a_sentence_says_so(
+    program: Program,
+) -> None:
+    interrupted(program)
+    planned = program("plan", "s1", "--json")
+    assert shlex.split(offered(planned, "resume")) == ["safepoint", "resume", "s1", "--store", str(program.store)]
+    assert planned.document["commands"][0]["what_for"].endswith("add --script FILE, which no record names")
+    assert "No record names its script: add --script FILE" in program("plan", "s1").out
+
+
+def test_a_workspace_that_is_not_there_is_in_no_command(program: Program) -> None:
+    interrupted(program)
+    gone = program.folder / "gone"
+    parked = program("resume", "s1", "--script", program.folder / "script.json", "--workspace", gone, "--json")
+    assert [one["code"] for one in parked.document["reasons"]] == ["workspace_identity_missing"]
+    assert not [one for one in parked.document["commands"] if str(gone) in one["command"]]
+
+
+def test_where_a_used_tool_is_gone_no_drift_is_offered_as_none_would_help(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(program)
+    another_prompt(program, monkeypatch)
+    monkeypatch.setattr(builtin, "record_effect", another_record)
+    parked = program("resume", "s1", "--script", program.folder / "script.json", "--json")
+    codes = {one["code"] for one in parked.document["reasons"]}
+    assert codes == {"tool_catalog_mismatch", "execution_profile_mismatch"}
+    assert not [one for one in parked.document["commands"] if "--accept-drift" in one["command"]]
+
+
+@tool(name="record_more", recovery="outcome_unknown")
+def another_record(path: str) -> str:
+    """Record nothing."""
+    return path
