@@ -22,6 +22,7 @@ from ..domain.session.attesting import attest
 from ..domain.session.state import Session
 
 _WITH_EPOCH = frozenset({RunOpened, ContinuationStarted, RunEnded, RunClaimed})
+_NOTHING = Run()
 _OWNED = _WITH_EPOCH | {ToolDispatched, ToolRedeliveryStarted}
 
 
@@ -36,6 +37,7 @@ class World(NamedTuple):
         ancestors: what stands at the boundaries of a claim's older segments.
         foreign: the store cannot vouch that the facts of `run` are complete.
         damage: what is wrong behind what can be read of `run`.
+        suspected: `run` with what was dispatched behind the damage, where that decides.
     """
 
     session: Session
@@ -47,6 +49,7 @@ class World(NamedTuple):
     ancestors: tuple[AncestorHead, ...] = ()
     foreign: bool = False
     damage: str | None = None
+    suspected: Run = _NOTHING
 
 
 def decide(command: c.AnyCommand, world: World) -> Decision:
@@ -75,7 +78,7 @@ def decide(command: c.AnyCommand, world: World) -> Decision:
         case c.CommitAttestation():
             return operation.commit_attestation(world.session, world.run, command)
         case c.AttestInSession():
-            return attest(world.session, world.run, command)
+            return attest(world.session, world.suspected, command)
         case c.ClaimContinuation():
             return continuation.claim(
                 world.session, world.run, world.run_digest, world.ancestors, command, foreign=world.foreign
@@ -85,7 +88,7 @@ def decide(command: c.AnyCommand, world: World) -> Decision:
         case c.RepairContinuation():
             return continuation.repair(world.session, world.source, world.run, command)
         case c.AbandonRun():
-            return abandon(world.session, world.run, world.damage, command)
+            return abandon(world.session, world.run, world.suspected, world.damage, command)
         case _:
             assert_never(command)
 

@@ -100,7 +100,7 @@ class GiveUpRun:
         if head is None or not quarantined:
             raise NothingToGiveUp(owned.session_id)
         with self._store.snapshot() as reader:
-            run, damage = readable(reader, head.run_id)
+            run, damage, _ = readable(reader, head.run_id)
         abandoned = RunAbandoned(
             **self._spines.session(owned.session_id),
             run_id=head.run_id,

@@ -36,7 +36,7 @@ from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
 from .deciding import World, decide, fits, run_of, source_of
 from .state_cache import StateCache
-from .states import NO_RUN, Head, Read, advance, contradiction, readable
+from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable
 
 
 class UnsoundEvent(ValueError):
@@ -126,12 +126,13 @@ class Heads:
             session=session,
             head=None if head is None else head.run(),
             head_digest="" if head is None else head.digest,
-            run=run.run() if seen.readable is None else seen.readable,
+            run=run.run() if seen.readable is None else seen.readable.run,
             run_digest=run.digest,
             source=source.run(),
             ancestors=seen.ancestors,
             foreign=seen.foreign,
             damage=seen.damage,
+            suspected=_NO_RUN if seen.readable is None else seen.readable.suspected,
         )
         return world, frozenset(streams)
 
@@ -141,8 +142,9 @@ class Heads:
 
         def look(reader: EventReader) -> None:
             if isinstance(command, AbandonRun | AttestInSession):
-                seen.readable, seen.damage = readable(reader, command.run_id)
-                if isinstance(command, AbandonRun) and seen.readable.opening is None and seen.damage is None:
+                seen.readable = readable(reader, command.run_id)
+                seen.damage = seen.readable.damage
+                if isinstance(command, AbandonRun) and seen.readable.run.opening is None and seen.damage is None:
                     seen.damage = _never_opened(reader, session, command.run_id)
                 return
             seen.foreign = reader.standing(run_of(command)).foreign
@@ -203,14 +205,14 @@ def _require_sound(event: Event, before: Run, after: Run) -> None:
 class _Seen:
     ancestors: tuple[AncestorHead, ...] = ()
     foreign: bool = False
-    readable: Run | None = None
+    readable: Readable | None = None
     damage: str | None = None
 
 
 def _never_opened(reader: EventReader, session: Session, run_id: RunId) -> str | None:
     """What is wrong with a head run that has no event; None where a claim names it, which repair starts and ends."""
     if session.previous is not None:
-        source, damage = readable(reader, session.previous.run_id)
+        source, damage, _ = readable(reader, session.previous.run_id)
         if damage is not None or (source.claimed is not None and source.claimed.target.run_id == run_id):
             return damage
     return f"run {run_id} was admitted and never opened, and no claim names it"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..domain.events.tool import Disposition, Statement, ToolAttested, ToolRecoveryDecided, ToolResponded
-from ..domain.identifiers import EventId, OperationId, RunId, run_stream
+from ..domain.identifiers import EventId, OperationId, RunId
 from ..domain.operation.state import Operation, operation_by_id
 from ..domain.run.state import Run
-from ..domain.sealing import DamagedEvent
+from ..domain.sealing import SealedEvent
 from ..ports.event_store import EventReader
-from .states import Head, advance, contradiction, empty, events_after
+from .states import readable
 
 
 @dataclass(slots=True)
@@ -18,7 +18,8 @@ class OperationRead:
     """What a run's events say of one operation.
 
     Attributes:
-        run: as far as its chain verifies; `damage` says what is wrong behind that, None where nothing is.
+        run: as far as its chain verifies, with what was dispatched behind a damage of it.
+        damage: what is wrong with it, None where nothing is.
         attested: what a person said happened, None where nobody did; `attested_answer` is the answer that this made.
         declared_over: what was said of its end, in order.
         parked_by: the decision that parked it.
@@ -41,33 +42,18 @@ def read_operation(reader: EventReader, run_id: RunId, operation_id: OperationId
     Raises:
         StoreUnavailable: it could not be read.
     """
-    head, facts = empty(run_stream(run_id)), list[ToolAttested | ToolRecoveryDecided | ToolResponded]()
-    damage: str | None = None
-    try:
-        for sealed in events_after(reader, run_stream(run_id), 0, head.digest):
-            head = advance(head, sealed)
-            event = sealed.event
-            if not isinstance(event, ToolAttested | ToolRecoveryDecided | ToolResponded):
-                continue
-            if event.operation_id == operation_id:
-                facts.append(event)
-    except DamagedEvent as error:
-        damage = str(error)
-    return _told(head, run_id, operation_id, facts, damage)
+    facts = list[ToolAttested | ToolRecoveryDecided | ToolResponded]()
 
+    def take(sealed: SealedEvent) -> None:
+        event = sealed.event
+        if isinstance(event, ToolAttested | ToolRecoveryDecided | ToolResponded) and event.operation_id == operation_id:
+            facts.append(event)
 
-def _told(
-    head: Head,
-    run_id: RunId,
-    operation_id: OperationId,
-    facts: list[ToolAttested | ToolRecoveryDecided | ToolResponded],
-    damage: str | None,
-) -> OperationRead | None:
-    run = head.run()
+    _, damage, run = readable(reader, run_id, take)
     operation = operation_by_id(run, operation_id)
     if operation is None:
         return None
-    read = OperationRead(run_id, operation_id, run, operation, damage or contradiction(run))
+    read = OperationRead(run_id, operation_id, run, operation, damage)
     for fact in facts:
         match fact:
             case ToolAttested(statement=Statement.OVER):

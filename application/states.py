@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from ..domain.events.tool import ToolCalled, ToolDispatched
 from ..domain.identifiers import RunId, SessionId, run_stream
 from ..domain.run.state import Run, RunDraft
 from ..domain.run.state import evolve as evolve_run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..domain.session.state import evolve as evolve_session
-from ..domain.unsealing import unseal_after
+from ..domain.unsealing import event_of, unseal_after
 from ..ports.event_store import EventReader
 
 PAGE = 128
@@ -99,15 +100,51 @@ def _load_run(reader: EventReader, stream: str) -> Head:
     return NO_RUN if last is None else Head(last.sequence, last.digest, draft.run())
 
 
-def readable(reader: EventReader, run_id: RunId) -> tuple[Run, str | None]:
-    """A run as far as its chain verifies, and what is wrong behind that, or with it; None where nothing is."""
-    head = empty(run_stream(run_id))
+class Readable(NamedTuple):
+    """A run that may be damaged.
+
+    Attributes:
+        run: as far as its chain verifies.
+        damage: what is wrong behind that, or with it; None where nothing is.
+        suspected: the same with the calls and dispatches that still can be read behind it. Nothing vouches for them, and
+            no outcome behind the damage counts: whatever it may have done must be reckoned with.
+    """
+
+    run: Run
+    damage: str | None
+    suspected: Run
+
+
+def readable(reader: EventReader, run_id: RunId, told: Callable[[SealedEvent], None] = lambda sealed: None) -> Readable:
+    """Read a run that may be damaged.
+
+    Args:
+        told: told of each event that is vouched for, in order.
+    """
+    stream = run_stream(run_id)
+    head = empty(stream)
     try:
-        for sealed in events_after(reader, run_stream(run_id), 0, head.digest):
+        for sealed in events_after(reader, stream, 0, head.digest):
             head = advance(head, sealed)
+            told(sealed)
     except DamagedEvent as damage:
-        return head.run(), str(damage)
-    return head.run(), contradiction(head.run())
+        return Readable(head.run(), str(damage), _suspected(reader, stream, head))
+    return Readable(head.run(), contradiction(head.run()), head.run())
+
+
+def _suspected(reader: EventReader, stream: str, head: Head) -> Run:
+    """Fold in what was called and dispatched behind the newest event that is vouched for."""
+    run, after = head.run(), head.sequence
+    while rows := reader.read(stream, after=after, limit=PAGE):
+        for row in rows:
+            try:
+                event = event_of(row)
+            except DamagedEvent:
+                continue
+            if isinstance(event, ToolCalled | ToolDispatched) and event.stream == stream:
+                run = evolve_run(run, event)
+        after = rows[-1].version
+    return run
 
 
 def contradiction(run: Run) -> str | None:

@@ -10,12 +10,13 @@ from ..run.state import Run
 from .state import Session
 
 
-def abandon(session: Session, readable: Run, damage: str | None, command: AbandonRun) -> Decision:
+def abandon(session: Session, readable: Run, suspected: Run, damage: str | None, command: AbandonRun) -> Decision:
     """Let go of the session's head run, and watch what it had dispatched.
 
     Args:
         session: the session's state.
         readable: the run as far as its chain verifies.
+        suspected: the same with what was dispatched behind that, as far as anything can be read.
         damage: what is wrong behind that; None where nothing is.
         command: what to write.
     """
@@ -26,4 +27,4 @@ def abandon(session: Session, readable: Run, damage: str | None, command: Abando
         return misfit(f"the record of run {command.run_id} is not damaged")
     if abandoned.run_id != command.run_id or abandoned.last_good_sequence != readable.sequence:
         return misfit(f"run {command.run_id} can be read up to {readable.sequence}")
-    return (abandoned, *uncertain(session, operations_of(readable), abandoned))
+    return (abandoned, *uncertain(session, operations_of(suspected), abandoned))

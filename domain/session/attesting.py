@@ -19,20 +19,20 @@ from .decisions import unsayable
 from .state import Session
 
 
-def attest(session: Session, readable: Run, command: AttestInSession) -> Decision:
+def attest(session: Session, suspected: Run, command: AttestInSession) -> Decision:
     """Take a statement into the session, once.
 
     Args:
         session: the session's state.
-        readable: the run of the operation, as far as its chain verifies.
+        suspected: the run of the operation, with what was dispatched behind a damage of it.
         command: what to write.
     """
     attested = command.attested
     if attested.run_id != command.run_id:
         return misfit(f"the statement is about run {attested.run_id}")
-    if readable.claimed is None and command.run_id not in session.abandoned:
+    if suspected.claimed is None and command.run_id not in session.abandoned:
         return misfit(f"what is said of an operation of run {command.run_id} is written into that run")
-    operation = operation_by_id(readable, attested.operation_id)
+    operation = operation_by_id(suspected, attested.operation_id)
     if operation is None or operation.tool_name != attested.tool_name:
         return misfit(f"run {command.run_id} has no such operation {attested.operation_id}")
     if refusal := unsayable(command.notice) or _uncalled_for(session, operation, command):

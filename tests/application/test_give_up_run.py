@@ -40,8 +40,8 @@ def damage(world: World, topic: str) -> None:
     records[at] = records[at]._replace(state=records[at].state.replace(b'"event_id"', b'"event_ix"'))
 
 
-def damaged(world: World) -> tuple[Process, OperationId]:
-    """A run that died after a dispatch, and whose terminal event was then damaged on the disk."""
+def damaged(world: World, topic: str = "run.ended.v1") -> tuple[Process, OperationId]:
+    """A run that died after a dispatch, and of which one event was then damaged on the disk."""
     dead, act = Process(world), Counted()
     dead.events_store.fail_at(ToolResponded.topic, Failure.FULL)
     go(lambda: Process(world).turn("before", PlannedModel([says("fine")])))
@@ -50,7 +50,7 @@ def damaged(world: World) -> tuple[Process, OperationId]:
     dead.die()
     (dispatch,) = dead.dispatches(dead.head())
     Process(world).cancel(SESSION, "ada")
-    damage(world, "run.ended.v1")
+    damage(world, topic)
     return dead, dispatch.operation_id
 
 
@@ -95,9 +95,11 @@ def test_giving_up_again_writes_nothing() -> None:
     assert (fact.by, fact.note, fact.run_id) == ("ada", "the disk failed", dead.head())
 
 
-def test_what_it_had_dispatched_is_not_repeated_unasked() -> None:
+@pytest.mark.parametrize("topic", ["run.ended.v1", "message.user.v1", "model.step_completed.v1", "tool.called.v1"])
+def test_what_it_had_dispatched_is_not_repeated_unasked(topic: str) -> None:
+    """Also what it had dispatched behind the damage, of which nothing is vouched for."""
     world, act = World(), Counted()
-    damaged(world)
+    damaged(world, topic)
     process = Process(world)
     give_up(process)
     model = PlannedModel([ACT, says("then not")])
@@ -105,9 +107,10 @@ def test_what_it_had_dispatched_is_not_repeated_unasked() -> None:
     assert act.calls == []
 
 
-def test_a_person_settles_its_operations_and_the_session_is_told() -> None:
+@pytest.mark.parametrize("topic", ["run.ended.v1", "message.user.v1"])
+def test_a_person_settles_its_operations_and_the_session_is_told(topic: str) -> None:
     world, act = World(), Counted()
-    dead, operation_id = damaged(world)
+    dead, operation_id = damaged(world, topic)
     run_id = dead.head()
     process = Process(world)
     said = SaidBy(operation_id, Statement.NOT_EXECUTED, "ada", "looked at the bank")

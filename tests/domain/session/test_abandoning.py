@@ -35,7 +35,7 @@ def test_a_damaged_run_is_let_go_and_what_it_had_dispatched_is_watched() -> None
     r = Facts()
     session, facts = given(r)
     command = give_up(r, len(facts))
-    fact, *watched = accepted(abandon(session, run_of(facts), DAMAGE, command))
+    fact, *watched = accepted(abandon(session, run_of(facts), run_of(facts), DAMAGE, command))
     assert fact == command.abandoned
     (effect,) = watched
     assert isinstance(effect, EffectWatched)
@@ -64,5 +64,5 @@ def test_nothing_else_can_be_given_up(
     _, facts = given(r)
     assert len(facts) == 10
     readable = run_of(facts[:9])
-    decision = abandon(session_of(session(r)), readable, damage, give_up(r, sequence, run_id))
+    decision = abandon(session_of(session(r)), readable, readable, damage, give_up(r, sequence, run_id))
     assert refused(decision) == "transition_shape_conflict"
