@@ -68,10 +68,10 @@ class Decision:
 
 
 class UnknownQuestion(SafepointError):
-    """No question of this id is known, or none that is open where no session was named."""
+    """No question of this id is known in the session, or in the store."""
 
     def __init__(self, request_id: RequestId, session_id: SessionId | None) -> None:
-        where = "is open" if session_id is None else f"was asked in session {session_id}"
+        where = "was asked" if session_id is None else f"was asked in session {session_id}"
         super().__init__(f"no question {request_id} {where}")
         self.request_id = request_id
         self.session_id = session_id
@@ -111,7 +111,7 @@ class DecidePermission:
 
         Args:
             by: who decides, for the record.
-            session_id: where it was asked; by default found among the questions that are open.
+            session_id: where it was asked; by default found by the views.
             announce: told before a living owner is waited for.
 
         Raises:
@@ -133,10 +133,10 @@ class DecidePermission:
         )
 
     def _session_of(self, request_id: RequestId) -> SessionId:
-        for row in self._views.open_permissions(limit=PAGE_MAX):
-            if row.request_id == request_id and row.session_id is not None:
-                return row.session_id
-        raise UnknownQuestion(request_id, None)
+        row = self._views.permission(request_id)
+        if row is None or row.session_id is None:
+            raise UnknownQuestion(request_id, None)
+        return row.session_id
 
     def _here(self, session_id: SessionId, request_id: RequestId, *, approved: bool, by: str) -> Decision:
         live = self._live_runs.get(session_id)

@@ -249,6 +249,10 @@ class OperationViews(Protocol):
     ) -> Sequence[PermissionRow]:
         """Questions that nobody has decided or closed, by request id."""
 
+    @abstractmethod
+    def permission(self, request_id: RequestId) -> PermissionRow | None:
+        """One question, whatever became of it, or None when no event names it."""
+
 
 class ContinuationViews(Protocol):
     """Claims."""

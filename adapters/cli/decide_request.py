@@ -74,8 +74,8 @@ def _unknown(unknown: UnknownQuestion, commands: CommandLines) -> UsageError:
     if unknown.session_id is not None:
         hint = f"`{commands.about('show', unknown.session_id)}` shows what was asked there."
         return UsageError(f"{_sentence(unknown)}.", hint, code="unknown_request")
-    hint = f"`{commands.about('status')}` shows what waits; --session SESSION says what became of an older question."
-    return UsageError(f"{_sentence(unknown)} in this store.", hint, code="unknown_request")
+    hint = f"`{commands.about('status')}` shows what waits; --session SESSION looks in that session's events."
+    return UsageError(f"{_sentence(unknown)} in this store, as far as its views tell.", hint, code="unknown_request")
 
 
 def _sentence(unknown: UnknownQuestion) -> str:

@@ -64,6 +64,8 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.USAGE, "provider_unusable", error.detail, error.next_step)
         case OwnerSilent():
             return Failure(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), _TAKE_OVER, error.session_id)
+        case SessionBusy() if error.liveness is Liveness.COULD_NOT_LOOK:  # nor could a cancel or a takeover look at it
+            return Failure(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), _FENCE, error.session_id)
         case SessionBusy():
             return _explained(ExitCode.BUSY, ParkReason.SESSION_BUSY, str(error), error.session_id)
         case TakeoverRefused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...domain.identifiers import OperationId, RunId, SessionId
+from ...domain.identifiers import OperationId, RequestId, RunId, SessionId
 from ...domain.projections import Column
 from ...ports.views import (
     PAGE_MAX,
@@ -150,6 +150,11 @@ class MemoryViews(Views):
             ),
         )
         return sorted(_typed(PermissionRow, rows), key=lambda row: row.request_id)[:limit]
+
+    def permission(self, request_id: RequestId) -> PermissionRow | None:
+        """See `OperationViews`."""
+        rows = self._rows("permissions", lambda row: row["request_id"] == request_id)
+        return next(iter(_typed(PermissionRow, rows)), None)
 
     def continuation_of(self, boundary_digest: str) -> ContinuationRow | None:
         """See `ContinuationViews`."""

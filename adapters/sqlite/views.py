@@ -12,7 +12,7 @@ from typing import Any
 from ...domain.errors import StoreDamaged, ViewsDamaged
 from ...domain.events.session import RunKind
 from ...domain.events.tool import ToolDispatched
-from ...domain.identifiers import OperationId, RunId, SessionId, run_stream
+from ...domain.identifiers import OperationId, RequestId, RunId, SessionId, run_stream
 from ...ports.views import (
     PAGE_MAX,
     ContinuationRow,
@@ -147,6 +147,11 @@ class SqliteViews(Views):
         of_session = "session_id = ? AND " if arguments else ""
         sql = f"{_PERMISSION} WHERE {of_session}{OPEN_PERMISSION} ORDER BY request_id LIMIT ?"
         return [PermissionRow(*row) for row in self._rows(sql, *arguments, limit=limit)]
+
+    def permission(self, request_id: RequestId) -> PermissionRow | None:
+        """See `OperationViews`."""
+        rows = self._rows(f"{_PERMISSION} WHERE request_id = ?", request_id)
+        return next((PermissionRow(*row) for row in rows), None)
 
     def continuation_of(self, boundary_digest: str) -> ContinuationRow | None:
         """See `ContinuationViews`."""

@@ -7,7 +7,7 @@ import pytest
 from ...domain.events.run import RunStatus
 from ...domain.events.session import WatchStatus
 from ...domain.events.tool import Effect
-from ...domain.identifiers import OperationId, RunId, SessionId
+from ...domain.identifiers import OperationId, RequestId, RunId, SessionId
 from ..event_store import EventStore
 from ..session_owners import SessionOwners
 from ..store_keeping import Projections
@@ -210,11 +210,17 @@ class ViewsContract:
         self, views: Views, event_store: EventStore, recorded: RecordedSession
     ) -> None:
         recorded.keep(event_store, recorded.asked("x"), recorded.asked("y"))
-        assert [row.call_id for row in views.open_permissions()] == ["x", "y"]
+        asked = views.open_permissions()
+        assert [row.call_id for row in asked] == ["x", "y"]
+        assert [views.permission(row.request_id) for row in asked] == list(asked)
         assert [row.call_id for row in views.open_permissions(recorded.session_id, limit=1)] == ["x"]
         assert list(views.open_permissions(SessionId("unknown"))) == []
         recorded.keep(event_store, recorded.decided("x"))
         assert [row.call_id for row in views.open_permissions(recorded.session_id)] == ["y"]
+        decided = views.permission(asked[0].request_id)
+        assert decided is not None
+        assert (decided.call_id, decided.decided_event_id is None) == ("x", False)
+        assert views.permission(RequestId("unknown")) is None
 
     def test_a_claim_is_found_by_its_boundary_and_by_its_target(
         self, views: Views, event_store: EventStore, recorded: RecordedSession

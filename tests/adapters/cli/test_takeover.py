@@ -43,6 +43,7 @@ def working(program: Program) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     for process in started:
         if process.poll() is None:
             process.kill()
+        if process.stdout is not None and not process.stdout.closed:
             process.communicate()
 
 
@@ -116,6 +117,12 @@ def test_an_owner_whose_lock_file_is_gone_is_left_alone(
     assert (ran.code, ran.document["code"]) == (5, "takeover_refused")
     assert "could not be looked at" in ran.err
     assert "--fence-only" in ran.err
+    for command in ("cancel s1", "run more --session s1 --script", "abandon s1 --note over"):
+        more = (program.folder / "script.json",) if command.endswith("--script") else ()
+        refused = program(*command.split(), *more, "--json")
+        assert (refused.code, refused.document["code"]) == (5, "session_busy"), command
+        assert f"`safepoint takeover s1 --fence-only --store {program.store}`" in refused.document["next_step"]
+        assert "safepoint cancel" not in refused.document["next_step"], "it is no way on"
     assert owner.poll() is None
     fenced = program("takeover", "s1", "--fence-only", "--json")
     assert (fenced.code, fenced.document["result"]) == (0, "forced")
