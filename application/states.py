@@ -106,8 +106,8 @@ class Readable(NamedTuple):
     Attributes:
         run: as far as its chain verifies.
         damage: what is wrong behind that, or with it; None where nothing is.
-        suspected: the same with the calls and dispatches that still can be read behind it. Nothing vouches for them, and
-            no outcome behind the damage counts: whatever it may have done must be reckoned with.
+        suspected: the same with the calls and dispatches that still can be read behind it. Nothing vouches for them,
+            and no outcome behind the damage counts: whatever it may have done must be reckoned with.
     """
 
     run: Run
