@@ -6,17 +6,20 @@ one that asks and the one that answers are both here, and so is what goes betwee
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from ..domain.errors import SafepointError, StoreError, WriteRefused
-from ..domain.identifiers import SessionId
+from ..domain.identifiers import IncarnationId, SessionId
 from ..domain.reasons import WriteRefusal
 from ..ports.handover import Handover, Message, NoAnswer, WhyNoAnswer
 from ..ports.incarnations import Incarnation, Liveness
 from .ownership import SessionBusy, SessionOwnership
 
 ANSWER_SECONDS: Final = 30.0
+PAUSE_SECONDS: Final = 0.1
 LOOKS_MAX: Final = 3
 
 ResultT = TypeVar("ResultT")
@@ -103,14 +106,21 @@ class AtOwner:
 
     Args:
         answer_seconds: how long a living owner is waited for.
+        pause: waits for seconds, while another command that is soon done has the session.
     """
 
     def __init__(
-        self, ownership: SessionOwnership, handover: Handover, *, answer_seconds: float = ANSWER_SECONDS
+        self,
+        ownership: SessionOwnership,
+        handover: Handover,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._ownership = ownership
         self._handover = handover
         self._answer_seconds = answer_seconds
+        self._pause = pause
 
     def __call__(
         self,
@@ -137,12 +147,41 @@ class AtOwner:
             FailedAtOwner: the owner could not do it.
             whatever `here` raises.
         """
+        parameters = {**parameters, "command": command, "session_id": session_id}
+        told: set[IncarnationId] = set()
+
+        def once(owner: Incarnation, seconds: float) -> None:
+            if owner.incarnation_id not in told:
+                told.add(owner.incarnation_id)
+                announce(owner, seconds)
+
+        for _ in range(math.ceil(self._answer_seconds / PAUSE_SECONDS)):
+            try:
+                return self._where_it_is(session_id, parameters, here, read, once)
+            except SessionBusy as busy:
+                if not self._passes(busy):
+                    raise
+            self._pause(PAUSE_SECONDS)
+        return self._where_it_is(session_id, parameters, here, read, once)
+
+    def _passes(self, busy: SessionBusy) -> bool:
+        """True where another process has the session for a command, or is just beginning a run: look again soon."""
+        mine = busy.owner is not None and self._ownership.is_mine(busy.owner.incarnation_id)
+        return busy.liveness is Liveness.ALIVE and not mine and not isinstance(busy, OwnerSilent)
+
+    def _where_it_is(
+        self,
+        session_id: SessionId,
+        request: Message,
+        here: Callable[[], ResultT],
+        read: Callable[[Message], ResultT],
+        announce: Announce,
+    ) -> ResultT:
         for look in range(1, LOOKS_MAX + 1):
             _, owner, liveness = self._ownership.owner_of(session_id)
             if owner is None or liveness is not Liveness.ALIVE or self._ownership.is_mine(owner.incarnation_id):
                 break
             announce(owner, self._answer_seconds)
-            request = {**parameters, "command": command, "session_id": session_id}
             answer = self._handover.ask(owner, request, self._answer_seconds)
             if not isinstance(answer, NoAnswer):
                 return _result(session_id, owner, answer.message, read)

@@ -113,12 +113,25 @@ def test_what_the_owners_ledger_refuses_is_refused_here_with_the_same_code() -> 
     assert (caught.value.code, caught.value.detail) == (WriteRefusal.OPERATION_NOT_OVER, "it may still be running")
 
 
-def test_an_owner_that_is_just_beginning_a_run_leaves_the_session_busy() -> None:
-    world = World()
+def test_an_owner_that_is_just_beginning_a_run_is_asked_again_as_long_as_an_answer_is_waited_for() -> None:
+    world, pauses = World(), list[float]()
     owner_that(world, refusing(SessionBusy(SESSION, None, Liveness.ALIVE)))
+    other, told = Process(world), list[float]()
+    other.at_owner = AtOwner(other.ownership, other.handover, answer_seconds=1, pause=pauses.append)
     with pytest.raises(SessionBusy) as caught:
-        ask(Process(world))
+        ask(other, lambda who, seconds: told.append(seconds))
     assert caught.value.owner is not None
+    assert sum(pauses) == pytest.approx(1)
+    assert told == [1], "the person is told once"
+
+
+def test_another_command_that_has_the_session_and_is_soon_done_is_waited_for() -> None:
+    world = World()
+    owner = owner_that(world, refusing(SessionBusy(SESSION, None, Liveness.ALIVE)))
+    owned = owner.ownership.own(SESSION)
+    other = Process(world)
+    other.at_owner = AtOwner(other.ownership, other.handover, pause=lambda seconds: owner.ownership.release(owned))
+    assert ask(other) == "here"
 
 
 def test_an_owner_without_room_says_so_by_code() -> None:

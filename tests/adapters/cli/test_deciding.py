@@ -204,7 +204,7 @@ def test_many_who_decide_at_once_make_one_decision(
     kept = [one for one in results if one.get("result") == "kept"]
     assert len(kept) == 1
     others = {one.get("result") or one["code"] for one in results if one not in kept}
-    assert others <= {"already_decided", "session_busy"}
+    assert others == {"already_decided"}, "who was slower is told, not sent away"
     run = program("show", "s1", "--json").document["run"]
     (decided,) = [fact["facts"] for fact in run["facts"] if fact["type"] == "permission.decided.v1"]
     assert decided["approved"] is kept[0]["approved"]
