@@ -31,11 +31,14 @@ class Anchor:
         self.path = path
         self.lock_timeout_seconds = lock_timeout_seconds
 
-    def read(self) -> AnchorReading:
+    def read(self, *, unlocked: bool = False) -> AnchorReading:
         """What the anchor says now.
 
+        Args:
+            unlocked: wait until nobody holds its lock: whoever makes the store does, until the database is there.
+
         Raises:
-            StoreUnavailable: it could not be looked at.
+            StoreUnavailable: it could not be looked at, or is kept locked.
         """
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -44,7 +47,7 @@ class Anchor:
         except OSError as error:
             raise StoreUnavailable(f"cannot read the anchor {self.path}: {error}") from error
         try:
-            return parse(content_of(descriptor)) or self.read_locked(descriptor)
+            return (None if unlocked else parse(content_of(descriptor))) or self.read_locked(descriptor)
         except OSError as error:
             raise StoreUnavailable(f"cannot read the anchor {self.path}: {error}") from error
         finally:

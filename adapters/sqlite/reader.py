@@ -14,6 +14,7 @@ from pathlib import Path
 from ...domain.errors import (
     StoreBehindAnchor,
     StoreDamaged,
+    StoreError,
     StoreMissing,
     StoreUnavailable,
     StoreUnreadable,
@@ -157,10 +158,11 @@ class Readers:
             raise StoreUnavailable(f"the store {self._place.database} was closed, or opened by another process")
         anchor = self._anchor.read()
         here = self._place.identity()
+        if here is None and anchor is not NoAnchor.MISSING:
+            anchor = self._anchor.read(unlocked=True)
+            here = self._place.identity()
         if here is None:
-            if isinstance(anchor, AnchorRecord) and anchor.counter > 0:
-                raise StoreBehindAnchor(f"{self._place.database} is gone: its anchor says that it kept facts")
-            raise StoreMissing(f"there is no store at {self._place.database}")
+            raise self._not_there(anchor)
         connection = self._begun(here, anchor)
         reusable = False
         try:
@@ -168,6 +170,16 @@ class Readers:
             reusable = True
         finally:
             self._give_back(connection, here, reusable=reusable)
+
+    def _not_there(self, anchor: AnchorReading) -> StoreError:
+        database = self._place.database
+        if isinstance(anchor, AnchorRecord) and anchor.counter > 0:
+            return StoreBehindAnchor(f"{database} is gone: its anchor says that it kept facts")
+        if anchor is NoAnchor.MISSING:
+            return StoreMissing(f"there is no store at {database}")
+        return StoreMissing(
+            f"the store at {database} is only just being made, or was not finished: it has an anchor only"
+        )
 
     def close(self) -> None:
         """Close what is idle; idempotent."""

@@ -116,6 +116,42 @@ def test_there_is_no_store_to_read(refused: Refused, path: Path) -> None:
     refused(open_reader, StoreMissing)
 
 
+def test_whoever_looks_while_a_store_is_being_made_waits_until_it_is_there(path: Path) -> None:
+    begun, looked = threading.Event(), threading.Event()
+
+    def on_point(point: str) -> None:
+        if point == "store.anchor_made":
+            begun.set()
+            looked.wait(0.2)
+
+    def make() -> None:
+        open_store(path, on_point=on_point).close()
+
+    making = threading.Thread(target=make)
+    making.start()
+    assert begun.wait(60)
+    reader = open_reader(path)
+    looked.set()
+    assert reader.condition().events == 0
+    reader.close()
+    making.join()
+
+
+def test_a_store_whose_making_was_not_finished_is_named_so(path: Path, refused: Refused) -> None:
+    class Died(Exception):
+        """Whoever made it died."""
+
+    def dies(point: str) -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        open_store(path, on_point=dies)
+    assert names(path.parent) == ["store.sqlite.anchor"]
+    assert "was not finished" in refused(open_reader, StoreMissing)
+    open_store(path).close()
+    open_reader(path).close()
+
+
 @both
 def test_a_folder_that_is_missing_is_not_made(tmp_path: Path, opening: Opening) -> None:
     path = tmp_path / "missing" / "store.sqlite"
