@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..domain.commands import (
     AbandonRun,
@@ -29,7 +29,7 @@ from ..domain.events.event import Event
 from ..domain.events.run import PrefixRef, RunClaimed
 from ..domain.identifiers import RunId, run_stream, session_stream
 from ..domain.reasons import LedgerIssue, WriteRefusal
-from ..domain.run.state import Run
+from ..domain.run.state import Run, RunDraft
 from ..domain.sealing import SealedEvent, digest_of, seal
 from ..domain.session.state import Session
 from ..domain.unsealing import unseal
@@ -164,15 +164,24 @@ class Heads:
 
     def _advance(self, candidates: Sequence[Event]) -> tuple[SealedEvent, ...]:
         moved: dict[str, Head] = {}
+        drafts: dict[str, RunDraft] = {}  # nobody asks for the states of a run between the facts of one commit
         sealed: list[SealedEvent] = []
         for event in candidates:
             stream = event.stream
             head = moved.get(stream) or self._heads[stream]
             one = seal(event, head.sequence + 1, head.digest)
-            moved[stream] = after = advance(head, one)
-            if type(after.state) is Run:
-                _require_sound(event, head.run(), after.state)
             sealed.append(one)
+            if type(head.state) is not Run:
+                moved[stream] = advance(head, one)
+                continue
+            draft = drafts.get(stream)
+            if draft is None:
+                draft = drafts[stream] = RunDraft(head.state)
+            _take_sound(draft, event)
+            moved[stream] = Head(one.sequence, one.digest, head.state)
+        for stream, draft in drafts.items():
+            sequence, digest, _ = moved[stream]
+            moved[stream] = Head(sequence, digest, draft.last())
         self._heads.update(moved)
         self._moved.update(moved)
         return tuple(sealed)
@@ -191,14 +200,15 @@ _OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutc
 """Commands that are decided on their session and run, and on nothing else."""
 
 
-def _require_sound(event: Event, before: Run, after: Run) -> None:
+def _take_sound(draft: RunDraft, event: Any) -> None:
     fields = event.__dict__  # much quicker than attributes of a pydantic model
     spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
-    if before.opening is not None and spine != before.tools.identity:
+    if draft.opening is not None and spine != draft.tools.identity:
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
-    issues = after.tools.issues
-    if issues and len(issues) > len(before.tools.issues):
-        raise UnsoundEvent(event, issues[-1].code)
+    known = len(draft.tools.issues)
+    draft.take(event)
+    if len(draft.tools.issues) > known:
+        raise UnsoundEvent(event, draft.tools.issues[-1].code)
 
 
 @dataclass(slots=True)
