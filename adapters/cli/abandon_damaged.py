@@ -7,12 +7,12 @@ from pathlib import Path
 from ...application.give_up_run import GivenUp
 from ...domain.identifiers import SessionId
 from . import documents
-from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .parking import say_ways
 from .persons import person, require_person
+from .resumable import commands_of
 from .runtimes import require_store, writing
 from .session_names import known
 from .usage import required_text
@@ -29,7 +29,7 @@ def abandon_damaged(out: Output, store: Path, session_id: SessionId, by: str | N
         require_person(runtime)
         known(runtime, session_id)
         given_up: GivenUp = runtime.parts.give_up_run()(session_id, by=name, note=why)
-    commands = CommandLines(store)
+        commands = commands_of(runtime, store, session_id)
     run = f"Run {one_line(given_up.run_id)}"
     if given_up.before:
         out.say(f"{run} was given up before.")
@@ -37,7 +37,7 @@ def abandon_damaged(out: Output, store: Path, session_id: SessionId, by: str | N
         readable = f"can be read up to event {given_up.last_good_sequence}"
         out.say(f"{run} is given up by {one_line(name)}; it {readable}: {one_line(given_up.damage, 400)}")
     out.say("It stays as it is and is never continued. The next turn is made without it, and its model is told.")
-    ways = [WayOn(commands.asking("run", MESSAGE, "--session", session_id), "start the next turn")]
+    ways = [WayOn(commands.asking("run", MESSAGE, "--session", session_id), commands.to_ask("start the next turn"))]
     if given_up.watched:
         out.say(
             f"What became of {len(given_up.watched)} of its operations is not known; a repeat needs your permission."

@@ -27,6 +27,7 @@ class CommandLines:
         permissions: options of a policy, repeated there too.
         resuming_with: options of a resume as they were given, each with its value; repeated where one is offered.
         accepted: the drift that was accepted; what must still be accepted is joined with it.
+        recorded_model: options that name the model of the record, for a new turn, which takes nothing from it.
         script_missing: the model is a script that nothing names, so that it must be added.
     """
 
@@ -37,6 +38,7 @@ class CommandLines:
     permissions: tuple[str, ...] = ()
     resuming_with: tuple[tuple[str, ...], ...] = ()
     accepted: tuple[str, ...] = ()
+    recorded_model: tuple[str, ...] = ()
     script_missing: bool = False
 
     def about(self, verb: str, *arguments: str) -> str:
@@ -48,7 +50,8 @@ class CommandLines:
         script = () if self.script is None else ("--script", str(places.absolute(self.script)))
         given = self.workspace is not None and "--workspace" not in arguments
         workspace = ("--workspace", str(places.absolute(self.workspace))) if given and self.workspace else ()
-        return self._line(verb, *arguments, *self.permissions, *workspace, *self.model, *script)
+        model = (*self.model, *(self.recorded_model if verb == "run" else ()))
+        return self._line(verb, *arguments, *self.permissions, *workspace, *model, *script)
 
     def resuming(self, session_id: str, *arguments: str, accepting: Iterable[str] = ()) -> str:
         """A resume with all that was given, but for what the arguments give otherwise.

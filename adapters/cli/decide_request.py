@@ -13,6 +13,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .persons import person, require_person
+from .resumable import commands_of
 from .runtimes import require_store, writing
 from .session_names import known, session_id_of
 from .usage import UsageError, required_text
@@ -43,8 +44,8 @@ def decide_request(
             )
         except UnknownQuestion as unknown:
             raise _unknown(unknown, CommandLines(store)) from unknown
+        commands = commands_of(runtime, store, decision.session_id)
     code = _EXIT.get(decision.decided) or (ExitCode.DONE if decision.approved is approved else ExitCode.USAGE)
-    commands = CommandLines(store)
     ways = _ways(decision, commands, approved=approved)
     for line in (_said(decision), *ways):
         out.say(line)
@@ -102,5 +103,7 @@ def _said(decision: Decision) -> str:
 def _ways(decision: Decision, commands: CommandLines, *, approved: bool) -> tuple[str, ...]:
     if decision.decided is not Decided.KEPT or not approved:
         return ()
-    resume = one_line(commands.about("resume", decision.session_id), 2_000)
-    return (f"Continue with: {resume}", "It holds for one call with exactly these arguments, of the tool as it is now.")
+    resume = one_line(commands.resuming(decision.session_id), 2_000)
+    script = ("Add --script FILE to it: no record names the script.",) if commands.script_missing else ()
+    holds = "It holds for one call with exactly these arguments, of the tool as it is now."
+    return (f"Continue with: {resume}", *script, holds)

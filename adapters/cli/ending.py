@@ -112,7 +112,7 @@ def report_turn(out: Output, runtime: Runtime, result: TurnResult, driving: Driv
 
 def say_repaired(out: Output, repaired: Repaired | None) -> None:
     """Tell that something was closed first: once, and without blocking anything (F18)."""
-    if repaired is None or repaired.kind is RepairKind.NOTHING_OPEN:
+    if repaired is None or repaired.kind in (RepairKind.NOTHING_OPEN, RepairKind.QUARANTINED):
         return
     status = "closed" if repaired.status is None else repaired.status.value
     what = "claim" if repaired.kind is RepairKind.CLAIM_REPAIRED else "run"

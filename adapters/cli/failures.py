@@ -167,12 +167,10 @@ _MAKE_AGAIN: Final = (
     "`safepoint rebuild` makes the views again from the events; then `safepoint verify` says whether all is whole."
 )
 _ADOPT_FORWARD: Final = "`safepoint adopt --note WHY` says that it is the one to go on with, and brings it forward."
-_LEAVE_OUT: Final = (
-    "Start the turn without them: `safepoint run MESSAGE --session SESSION --leave-out-damaged`; the model is told."
-)
+_LEAVE_OUT: Final = "Start the turn without them: give the same command with --leave-out-damaged; the model is told."
 _CUT: Final = (
-    "Start the turn with the newest turns that fit: `safepoint run MESSAGE --session SESSION --context-turns fit`; "
-    "the model is told what is missing."
+    "Start the turn with the newest turns that fit: give the same command with --context-turns fit; the model is told "
+    "what is missing."
 )
 
 

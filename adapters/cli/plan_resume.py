@@ -9,7 +9,7 @@ from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Continue, Park
 from ..composition import Runtime
 from . import documents, places
-from .agents import SCRIPTED, AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
+from .agents import AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_park
@@ -38,8 +38,7 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
         agent = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
         assumed = isinstance(agent.provider, RecordedProvider)
-        missing = assumed and agent.provider.profile().provider == SCRIPTED
-        commands = commands_for(store, options, request, script_missing=missing)
+        commands = commands_for(store, options, request, source.profile)
         return _report(out, runtime, summary.session_id, planned, commands, assumed=assumed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...application.agent import Agent
@@ -15,7 +15,7 @@ from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
-from .agents import AgentOptions, agent_for_resume
+from .agents import OPENAI, SCRIPTED, AgentOptions, agent_for_resume
 from .command_lines import CommandLines
 from .places import is_folder
 from .usage import UsageError
@@ -83,19 +83,37 @@ def request_of(
     )
 
 
+def commands_of(runtime: Runtime, store: Path, session_id: SessionId) -> CommandLines:
+    """Commands about a session where nothing was said of who works in it: the model is that of its record."""
+    summary = runtime.parts.inspect_sessions().one(session_id)
+    profile = None if summary is None else source_of(runtime, summary).profile
+    return commands_for(store, AgentOptions(), recorded=profile)
+
+
 def commands_for(
-    store: Path, options: AgentOptions, request: PlanRequest | None = None, *, script_missing: bool = False
+    store: Path,
+    options: AgentOptions,
+    request: PlanRequest | None = None,
+    recorded: ExecutionProfile | None = None,
 ) -> CommandLines:
-    """Commands that repeat what was given, where it is needed again; a workspace that is not there is none."""
+    """Commands that repeat what was given, where it is needed again; a workspace that is not there is none.
+
+    Args:
+        recorded: what the run to continue was executed with.
+    """
     workspace = options.workspace if options.workspace and is_folder(options.workspace) else None
     named = (("--provider", options.provider), ("--model", options.model), ("--window", options.window))
     model = tuple(part for option, value in named if value is not None for part in (option, str(value)))
     policy = options.policy.arguments
-    if request is None:
-        return CommandLines(store, options.script, workspace, model, policy)
+    request = request or PlanRequest()
     accepted = tuple(drift.value for drift in Drift if drift in request.accepted_drift)
-    given = tuple(_given(request))
-    return CommandLines(store, options.script, workspace, model, policy, given, accepted, script_missing)
+    commands = CommandLines(store, options.script, workspace, model, policy, tuple(_given(request)), accepted)
+    if recorded is None or options.script is not None:
+        return commands
+    provider = options.provider or recorded.provider
+    if provider == OPENAI == recorded.provider and options.model is None:
+        return replace(commands, recorded_model=("--model", recorded.model))
+    return replace(commands, script_missing=provider == SCRIPTED)
 
 
 def _given(request: PlanRequest) -> Iterator[tuple[str, ...]]:

@@ -46,8 +46,8 @@ def resume_session(
         summary = meant(inspect) if named is None else known(runtime, named)
         if summary is None:
             return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
-        commands = commands_for(store, options, request)
         source = source_of(runtime, summary)
+        commands = commands_for(store, options, request, source.profile)
         workspaces = runtime.parts.workspaces()
         try:
             agent = agent_for_resume(options, source.profile, source.cwd, workspaces)

@@ -14,12 +14,12 @@ from ...domain.tool_results import RESULT_BYTES_MAX
 from ..composition import Runtime
 from . import documents
 from .announcing import announcing
-from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .output import Output
 from .parking import say_ways
 from .persons import person, require_person
+from .resumable import commands_of
 from .runtimes import require_store, writing
 from .session_names import known, require_whole
 from .usage import UsageError, required_text
@@ -79,7 +79,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
         require_person(runtime)
         settled = _settled(runtime, out, said)
         summary = known(runtime, settled.session_id)
-    commands = CommandLines(store)
+        commands = commands_of(runtime, store, settled.session_id)
     named = f"Operation {one_line(said.operation_id)} ({one_line(settled.tool_name)})"
     before = " It was recorded before, in the same words." if settled.recorded is Recorded.BEFORE else ""
     out.say(f"{named} is {_SAID[said.statement]}, by {one_line(said.by)}: {one_line(said.note)}{before}")
@@ -93,7 +93,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
         ways.append(WayOn(commands.about("plan", settled.session_id), "see whether its run can be continued"))
     elif settled.told_later:
         turn = commands.asking("run", MESSAGE, "--session", settled.session_id)
-        ways.append(WayOn(turn, "start the next turn"))
+        ways.append(WayOn(turn, commands.to_ask("start the next turn")))
     say_ways(out, ways)
     members = {
         "operation_id": said.operation_id,

@@ -19,6 +19,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_trust
 from .output import Output
 from .parking import operation_line, say_ways
+from .resumable import commands_of
 from .runtimes import no_store, reading
 from .session_names import known
 from .ways_on import MESSAGE, WHY, WayOn, answers, as_documents
@@ -46,7 +47,7 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
         asked: Sequence[PermissionRow] = inspect.waiting(named, limit=limit)
         condition: StoreCondition = runtime.parts.store().condition()
         session = None if named is None else _session(runtime, sessions[0])
-        commands = CommandLines(store)
+        commands = CommandLines(store) if named is None else commands_of(runtime, store, named)
         ways = (*_answers(asked, commands), *(_ways(sessions[0], commands) if named is not None else ()))
         _say(out, store, condition, sessions, operations, asked, whole=named is None)
         say_ways(out, ways)
@@ -113,7 +114,8 @@ def _ways(summary: SessionSummary, commands: CommandLines) -> tuple[WayOn, ...]:
         case state if state.may_be_resumed:
             return (WayOn(commands.about("plan", session), "see whether it may be continued"), show)
         case _:
-            return (WayOn(commands.asking("run", MESSAGE, "--session", session), "start the next turn"), show)
+            turn = commands.asking("run", MESSAGE, "--session", session)
+            return (WayOn(turn, commands.to_ask("start the next turn")), show)
 
 
 def _say(

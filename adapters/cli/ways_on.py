@@ -220,7 +220,9 @@ def _permits_more(reasons: Sequence[Reason]) -> bool:
     """True where the policy that was given permits more than the recorded one, which nobody can accept."""
     policy = Drift.PERMISSION_POLICY.value
     details = (one.detail for one in reasons if one.code is ParkReason.EXECUTION_PROFILE_MISMATCH)
-    return any(policy in detail.get("changed", ()) and policy not in detail.get("acceptable", ()) for detail in details)
+    lists = ((detail.get("changed"), detail.get("acceptable")) for detail in details)
+    pairs = ((changed, also) for changed, also in lists if isinstance(changed, list) and isinstance(also, list))
+    return any(policy in changed and policy not in also for changed, also in pairs)
 
 
 def _gone(reasons: Sequence[Reason]) -> bool:

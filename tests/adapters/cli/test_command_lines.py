@@ -41,6 +41,18 @@ def test_names_are_quoted_for_the_shell(tmp_path: Path) -> None:
     ]
 
 
+def test_a_new_turn_names_the_recorded_model_and_a_resume_takes_it_from_the_record() -> None:
+    commands = CommandLines(default_store(), recorded_model=("--model", "m"))
+    assert commands.asking("run", "Go on.", "--session", "s") == "safepoint run 'Go on.' --session s --model m"
+    assert commands.resuming("s") == "safepoint resume s"
+
+
+def test_limits_that_are_given_anew_take_the_place_of_all_that_were_given() -> None:
+    commands = CommandLines(default_store(), resuming_with=(("--max-steps", "3"), ("--drop-permissions",)))
+    assert commands.resuming("s") == "safepoint resume s --max-steps 3 --drop-permissions"
+    assert commands.resuming("s", "--max-tokens", "9") == "safepoint resume s --max-tokens 9 --drop-permissions"
+
+
 def test_sentences_of_the_table_get_session_and_store(tmp_path: Path) -> None:
     commands = CommandLines(tmp_path / "s.sqlite")
     said = commands.in_text("Try `safepoint resume --session SESSION` again, or `safepoint verify`.", "a b")

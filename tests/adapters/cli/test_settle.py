@@ -216,6 +216,7 @@ def test_a_damaged_run_is_given_up_and_the_session_goes_on(program: Program, ope
     assert (settled.code, settled.document["code"]) == (4, "run_damaged")
     ran = program("abandon", "s1", *NOTE, "--json")
     assert (ran.code, ran.document["result"], ran.document["watched"]) == (0, "abandoned", [operation])
+    assert ran.document["commands"][0]["what_for"] == "start the next turn; add --script FILE, which no record names"
     assert program("abandon", "s1", *NOTE, "--json").document["result"] == "before"
     (session,) = program("list", "--json").document["sessions"]
     assert session["state"] == "abandoned"
