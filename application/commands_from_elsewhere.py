@@ -20,7 +20,6 @@ from .ownership import SessionBusy, SessionOwnership
 
 ANSWER_SECONDS: Final = 30.0
 PAUSE_SECONDS: Final = 0.1
-LOOKS_MAX: Final = 3
 
 ResultT = TypeVar("ResultT")
 Handled: TypeAlias = Callable[[SessionId, Message], Message]
@@ -177,18 +176,18 @@ class AtOwner:
         read: Callable[[Message], ResultT],
         announce: Announce,
     ) -> ResultT:
-        for look in range(1, LOOKS_MAX + 1):
-            _, owner, liveness = self._ownership.owner_of(session_id)
-            if owner is None or liveness is not Liveness.ALIVE or self._ownership.is_mine(owner.incarnation_id):
-                break
-            announce(owner, self._answer_seconds)
-            answer = self._handover.ask(owner, request, self._answer_seconds)
-            if not isinstance(answer, NoAnswer):
-                return _result(session_id, owner, answer.message, read)
-            deaf = answer.why is WhyNoAnswer.NOT_LISTENING and not answer.may_have_been_handled
-            if not deaf or look == LOOKS_MAX or self._still_owns(session_id, owner):
-                raise self._silent(session_id, owner, answer)
-        return here()
+        _, owner, liveness = self._ownership.owner_of(session_id)
+        if owner is None or liveness is not Liveness.ALIVE or self._ownership.is_mine(owner.incarnation_id):
+            return here()
+        announce(owner, self._answer_seconds)
+        answer = self._handover.ask(owner, request, self._answer_seconds)
+        if not isinstance(answer, NoAnswer):
+            return _result(session_id, owner, answer.message, read)
+        # Where it did hear, doing it again is harmless: the record says that it was done.
+        left = answer.why in (WhyNoAnswer.NOT_LISTENING, WhyNoAnswer.BROKEN_OFF)
+        if left and not self._still_owns(session_id, owner):
+            raise SessionBusy(session_id, owner, Liveness.ALIVE)  # it did: look again
+        raise self._silent(session_id, owner, answer)
 
     def _still_owns(self, session_id: SessionId, owner: Incarnation) -> bool:
         """False where an owner that closed its ear has just given the session up, or died."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from pydantic import JsonValue
 
+from safepoint.adapters.memory.handover import MemoryHandover
 from safepoint.application.commands_from_elsewhere import (
     AtOwner,
     CommandsFromElsewhere,
@@ -20,7 +21,7 @@ from safepoint.application.ownership import SessionBusy
 from safepoint.domain.errors import SafepointError, StoreFull, WriteRefused
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.reasons import WriteRefusal
-from safepoint.ports.handover import Message, WhyNoAnswer
+from safepoint.ports.handover import Message, NoAnswer, Reply, WhyNoAnswer
 from safepoint.ports.incarnations import Incarnation, Liveness
 
 from .wiring import SESSION, Process, World
@@ -103,6 +104,25 @@ def test_a_session_that_is_given_up_while_its_owner_is_asked_is_worked_on_here()
     owner = Process(world)
     owned = owner.ownership.own(SESSION)
     assert ask(Process(world), lambda who, seconds: owner.ownership.release(owned)) == "here"
+
+
+class LeftWhileAsked(MemoryHandover):
+    """An owner dies while it is asked."""
+
+    def __init__(self, owner: Process) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def ask(self, incarnation: Incarnation, request: Message, timeout_seconds: float) -> Reply | NoAnswer:
+        self._owner.die()
+        return NoAnswer(WhyNoAnswer.BROKEN_OFF, may_have_been_handled=True)
+
+
+def test_a_command_that_an_owner_breaks_off_as_it_leaves_is_done_where_the_session_then_is() -> None:
+    world = World()
+    owner, other = owner_that(world, lambda session_id, message: {"did": "never"}), Process(world)
+    other.at_owner = AtOwner(other.ownership, LeftWhileAsked(owner), pause=lambda seconds: None)
+    assert ask(other) == "here"
 
 
 def test_what_the_owners_ledger_refuses_is_refused_here_with_the_same_code() -> None:
