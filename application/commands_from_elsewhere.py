@@ -236,7 +236,7 @@ def _result(session_id: SessionId, owner: Incarnation, told: Message, read: Call
     """The result that a reply holds, or the error that it tells of."""
     kind, code, detail = told.get("error"), told.get("code"), str(told.get("detail"))
     if kind == "write_refused":
-        raise WriteRefused(WriteRefusal(str(code)), detail)
+        raise WriteRefused(WriteRefusal(str(code)), detail, session_id)
     if kind == "session_busy":
         raise SessionBusy(session_id, owner, Liveness.ALIVE)
     if kind is not None:

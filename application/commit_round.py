@@ -157,7 +157,7 @@ class CommitRound:
         if earlier is None and refusal.code is not WriteRefusal.OWNER_FENCED and self._fenced(ticket.guard):
             earlier = _FENCED
         final = earlier or refusal
-        raise WriteRefused(final.code, final.detail)
+        raise WriteRefused(final.code, final.detail, ticket.command.session_id)
 
     def _fenced(self, guard: OwnerGuard) -> bool:
         """Whether somebody else owned the session since; one that was merely given up by its owner is not fenced."""

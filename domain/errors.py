@@ -5,7 +5,12 @@ Whatever a caller can branch on (a refusal, a park) is a value and stands beside
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .reasons import WriteRefusal
+
+if TYPE_CHECKING:
+    from .identifiers import SessionId
 
 
 class SafepointError(Exception):
@@ -104,12 +109,14 @@ class WriteRefused(SafepointError):
     Attributes:
         code: why, stable.
         detail: the same for a person, naming the thing.
+        session_id: of the command; None where that is not told.
     """
 
-    def __init__(self, code: WriteRefusal, detail: str) -> None:
+    def __init__(self, code: WriteRefusal, detail: str, session_id: SessionId | None = None) -> None:
         super().__init__(f"{code.value}: {detail}")
         self.code = code
         self.detail = detail
+        self.session_id = session_id
 
 
 class RefusedWithoutEffect(SafepointError):

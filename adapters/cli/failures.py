@@ -104,9 +104,11 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(ExitCode.USAGE, "adoption_not_needed", message, "Go on with `safepoint list`.")
         case WriteRefused():
             if error.code is WriteRefusal.OWNER_FENCED:
-                return _explained(ExitCode.BUSY, error.code, explain(error.code).sentence)
+                return _explained(ExitCode.BUSY, error.code, explain(error.code).sentence, error.session_id)
             busy = error.code is WriteRefusal.SESSION_BUSY
-            return _explained(ExitCode.BUSY if busy else ExitCode.RUN_FAILED, error.code, error.detail)
+            return _explained(
+                ExitCode.BUSY if busy else ExitCode.RUN_FAILED, error.code, error.detail, error.session_id
+            )
         case DamagedEvent():
             return _explained(ExitCode.CORRUPTION, ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error))
         case StoreError():

@@ -103,6 +103,7 @@ def test_a_fenced_owner_that_goes_on_writes_nothing_and_says_why(
     assert stale.code == 5
     assert "safepoint: owner_fenced" not in stale.err  # a sentence, not a code alone
     assert "Another process has taken this session over" in stale.err
+    assert f"`safepoint status --session s1 --store {program.store}`" in stale.err
     assert facts(program) == before
     assert parked(program) == {"dangling_tool_state"}
 
