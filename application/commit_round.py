@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from types import TracebackType
+from typing import NamedTuple
 
 from ..domain.commands import AnyCommand
 from ..domain.decision import Refusal, misfit
@@ -39,8 +40,7 @@ ROUNDS_MAX = 16
 """How often a command is decided anew before the store is called unavailable: each time another writer had won."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A durable commit: its sealed events, and whether this call wrote them or an earlier one did (an exact retry)."""
 
     events: tuple[SealedEvent, ...]
@@ -64,7 +64,8 @@ class Ticket:
     @property
     def guard(self) -> OwnerGuard:
         """The owner that asks."""
-        return OwnerGuard(self.command.session_id, self.command.incarnation_id, self.command.epoch)
+        command = self.command
+        return OwnerGuard(command.session_id, command.incarnation_id, command.epoch)
 
 
 @dataclass(slots=True)

@@ -93,9 +93,9 @@ class Heads:
             decided = decide(command, world)
             if isinstance(decided, Refusal):
                 return Proposal(decided, streams)
-            if (moved := streams & self._moved) and not moved.issubset(event.stream for event in decided):
+            if self._moved and (moved := streams & self._moved) and not moved.issubset(e.stream for e in decided):
                 return Proposal(None, streams)
-            return Proposal(self._advance(decided), streams)
+            return tuple.__new__(Proposal, (self._advance(decided), streams))  # in half the time: nearly always
         except UnsoundEvent as error:
             repeated = error.code == LedgerIssue.DUPLICATE_EVENT_ID
             code = WriteRefusal.DUPLICATE_EVENT_ID if repeated else WriteRefusal.TRANSITION_SHAPE_CONFLICT
@@ -163,6 +163,8 @@ class Heads:
         return known
 
     def _advance(self, candidates: Sequence[Event]) -> tuple[SealedEvent, ...]:
+        if len(candidates) == 1:  # T1 and T2, above all
+            return (self._advance_by(candidates[0]),)
         moved: dict[str, Head] = {}
         drafts: dict[str, RunDraft] = {}  # nobody asks for the states of a run between the facts of one commit
         sealed: list[SealedEvent] = []
@@ -185,6 +187,20 @@ class Heads:
         self._heads.update(moved)
         self._moved.update(moved)
         return tuple(sealed)
+
+    def _advance_by(self, event: Event) -> SealedEvent:
+        head = self._heads[event.stream]
+        sealed = seal(event, head.sequence + 1, head.digest)
+        if type(head.state) is Run:
+            draft = RunDraft(head.state)
+            _take_sound(draft, event)
+            after = Head(sealed.sequence, sealed.digest, draft.last())
+        else:
+            after = advance(head, sealed)
+        stream = sealed.stream
+        self._heads[stream] = after
+        self._moved.add(stream)
+        return sealed
 
     def keep(self, *, except_streams: Iterable[str]) -> None:
         """After COMMIT: the moved heads are durable, but for streams of commits that the store refused."""

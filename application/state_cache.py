@@ -54,7 +54,7 @@ class StateCache:
         heads[stream] = head
         heads.move_to_end(stream)
         self._outdated.discard(stream)
-        while len(self._heads) > self._streams_max:
+        while len(heads) > self._streams_max:
             self._drop(next(iter(self._heads)))
 
     def outdate(self, streams: Iterable[str]) -> None:

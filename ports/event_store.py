@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ..domain.identifiers import EventId, IncarnationId, RunId, SessionId
@@ -25,8 +24,7 @@ class OwnerGuard(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """Sealed events of one or more streams of one session, and the projection rows that they make: all or nothing."""
 
     guard: OwnerGuard

@@ -26,14 +26,16 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
     dispatch = command.dispatch
     if run.cancel_requested is not None:
         return Refusal(WriteRefusal.RUN_SEALED, f"the run is being stopped by {run.cancel_requested.by}")
-    call = operation_of_call(run, dispatch.call_id)
+    fields = dispatch.__dict__  # much quicker than attributes of a pydantic model
+    call_id = fields["call_id"]
+    call = operation_of_call(run, call_id)
     if call is None:
-        return misfit(f"call {dispatch.call_id} was never recorded")
+        return misfit(f"call {call_id} was never recorded")
     if call.phase is not Phase.CALLED:
-        return misfit(f"call {dispatch.call_id} has its dispatch or answer")
-    if call.tool_name != dispatch.tool_name or call.args_hash != dispatch.args_hash:
-        return misfit(f"the dispatch is not of call {dispatch.call_id} as it was recorded")
-    if dispatch.contract.mode is RecoveryMode.IDEMPOTENT and dispatch.idempotency_key is None:
+        return misfit(f"call {call_id} has its dispatch or answer")
+    if call.tool_name != fields["tool_name"] or call.args_hash != fields["args_hash"]:
+        return misfit(f"the dispatch is not of call {call_id} as it was recorded")
+    if fields["contract"].mode is RecoveryMode.IDEMPOTENT and fields["idempotency_key"] is None:
         return misfit("an idempotent call is dispatched with the key of its delivery")
     if refusal := _unpermitted(session, run, dispatch):
         return refusal
@@ -123,8 +125,13 @@ def commit_outcome(run: Run, command: CommitOutcome) -> Decision:
     if refusal := sealed(run):
         return refusal
     response, left = command.response, command.left_running
-    operation = None if response.operation_id is None else operation_by_id(run, response.operation_id)
-    if operation is None or operation.call_id != response.call_id or operation.tool_name != response.tool_name:
+    fields = response.__dict__  # much quicker than attributes of a pydantic model
+    operation = None if fields["operation_id"] is None else operation_by_id(run, fields["operation_id"])
+    if (
+        operation is None
+        or operation.record.call_id != fields["call_id"]
+        or operation.record.tool_name != fields["tool_name"]
+    ):
         return misfit(f"the outcome of call {response.call_id} is of no dispatched operation")
     if operation.phase is not Phase.DISPATCHED:
         return misfit(f"operation {operation.operation_id} has its outcome")

@@ -39,8 +39,18 @@ class Operation(NamedTuple):
     """One tool call: what was asked, what was promised at T1, and how it stands."""
 
     record: OperationRecord
-    called: ToolCalled | None
-    deliveries: tuple[ToolDispatched | ToolRedeliveryStarted, ...]
+    run: Run
+
+    @property
+    def called(self) -> ToolCalled | None:
+        """What the model asked for, None where only a dispatch is known."""
+        return self.run.calls.get(self.record.call_id)
+
+    @property
+    def deliveries(self) -> tuple[ToolDispatched | ToolRedeliveryStarted, ...]:
+        """T1 and whatever was delivered again, in order."""
+        record = self.record
+        return () if record.operation_id is None else self.run.deliveries.get(record.operation_id) or ()
 
     @property
     def call_id(self) -> ToolCallId:
@@ -55,7 +65,8 @@ class Operation(NamedTuple):
     @property
     def dispatch(self) -> ToolDispatched | None:
         """T1, None while the call was not dispatched."""
-        first = self.deliveries[0] if self.deliveries else None
+        deliveries = self.deliveries
+        first = deliveries[0] if deliveries else None
         return first if isinstance(first, ToolDispatched) else None
 
     @property
@@ -98,7 +109,7 @@ class Operation(NamedTuple):
             return Phase.SETTLED
         if record.dispatch is None:
             return Phase.CALLED
-        return Phase.PARKED if self._parked else Phase.DISPATCHED
+        return Phase.PARKED if record.recovery and self._parked else Phase.DISPATCHED
 
     @property
     def _parked(self) -> bool:
@@ -141,26 +152,21 @@ class Operation(NamedTuple):
 
 def operations_of(run: Run) -> Iterator[Operation]:
     """All tool calls of a run, in order of first appearance."""
-    return (_operation(run, record) for record in run.tools.operations())
+    return (Operation(record, run) for record in run.tools.operations())
 
 
 def unanswered_of(run: Run) -> Iterator[Operation]:
     """The calls without a response, in order; costs what is unanswered, not what was ever called."""
-    return (_operation(run, record) for record in run.tools.unanswered())
+    return (Operation(record, run) for record in run.tools.unanswered())
 
 
 def operation_of_call(run: Run, call_id: str) -> Operation | None:
     """The call with this id, None when it was never recorded."""
     record = run.tools.call(call_id)
-    return None if record is None else _operation(run, record)
+    return None if record is None else Operation(record, run)
 
 
 def operation_by_id(run: Run, operation_id: str) -> Operation | None:
     """The operation that a dispatch bound to this id, None when there is none."""
     record = run.tools.operation(operation_id)
-    return None if record is None else _operation(run, record)
-
-
-def _operation(run: Run, record: OperationRecord) -> Operation:
-    deliveries = () if record.operation_id is None else run.deliveries.get(record.operation_id) or ()
-    return Operation(record, run.calls.get(record.call_id), deliveries)
+    return None if record is None else Operation(record, run)

@@ -36,7 +36,7 @@ awkward_values = st.recursive(
 
 
 def slowly(event: Event) -> SealedEvent:
-    with patch.object(sealing, "_is_plain", lambda _: False):
+    with patch.object(sealing, "_unfolded", lambda _: None):
         return seal(event, 2, "a" * 64)
 
 
@@ -100,3 +100,29 @@ def test_an_ordinary_event_takes_the_quick_way() -> None:
     with patch.object(canonical, "encode", side_effect=AssertionError):
         for one in Facts().step("a", args={"path": "päth", "depth": [1, {"ratio": 0.5}]}):
             assert seal(one, 1, FIRST_PREVIOUS_DIGEST).state
+
+
+def test_a_part_that_was_written_before_is_written_as_it_is_now() -> None:
+    r = Facts()
+    r.step("a")
+    dispatch = r.dispatch("a")
+    held: dict[str, Any] = {}
+    mine = dispatch.contract.model_copy(update={"parameters": held})
+    bare = dispatch.model_copy(update={"contract": mine})
+    assert quickly(bare) == quickly(bare) == slowly(bare)
+    held["deep"] = {"ratio": 1.0}
+    assert quickly(bare) == slowly(bare)
+    held.clear()
+    assert quickly(bare) == slowly(bare)
+    other = bare.model_copy(update={"contract": mine.model_copy(update={"version": mine.version + 1})})
+    assert quickly(other) == slowly(other) != quickly(bare)
+
+
+def test_any_number_of_parts_may_be_written() -> None:
+    r = Facts()
+    r.step("a")
+    dispatch = r.dispatch("a")
+    for version in range(1, 600):
+        one = dispatch.model_copy(update={"contract": dispatch.contract.model_copy(update={"version": version})})
+        assert quickly(one) == quickly(one) == slowly(one)
+    assert len(sealing._PARTS) <= sealing._PARTS_MAX

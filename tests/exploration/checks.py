@@ -88,7 +88,7 @@ def epoch(patch: Patch) -> None:
 
     def without(tables: MemoryTables, commit: Any) -> Any:
         owner = tables.owners[commit.guard.session_id]
-        return why_not(tables, replace(commit, guard=OwnerGuard(*owner)))  # type: ignore[arg-type]
+        return why_not(tables, commit._replace(guard=OwnerGuard(*owner)))  # type: ignore[arg-type]
 
     patch.setattr(MemoryTables, "why_not", without)
 
