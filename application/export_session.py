@@ -19,7 +19,7 @@ from ..domain.identifiers import ClaimId, RunId, SessionId, run_stream, session_
 from ..domain.redaction import redact
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of
 from ..ports.event_store import EventReader, EventStore
-from .states import events_after
+from .states import events_after, standing_of
 
 
 class SessionMissing(SafepointError):
@@ -104,6 +104,8 @@ class ExportSession:
             heads = tuple(head for stream in streams if (head := _head(reader, stream)) is not None)
             if not heads:
                 raise SessionMissing(session_id)
+            for stream in streams[1:]:
+                standing_of(reader, RunId(stream.partition(":")[2]))
             yield ExportBegin(session_id, heads, redacted)
             events, claims = 0, list[ExportedClaim]()
             for head in heads:

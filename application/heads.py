@@ -36,7 +36,7 @@ from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
 from .deciding import World, decide, fits, run_of, source_of
 from .state_cache import StateCache
-from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable
+from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable, standing_of
 
 
 class UnsoundEvent(ValueError):
@@ -147,7 +147,7 @@ class Heads:
                 if isinstance(command, AbandonRun) and seen.readable.run.opening is None and seen.damage is None:
                     seen.damage = _never_opened(reader, session, command.run_id)
                 return
-            seen.foreign = reader.standing(run_of(command)).foreign
+            seen.foreign = standing_of(reader, run_of(command)).foreign
             if isinstance(command, ClaimContinuation):
                 seen.ancestors = tuple(_ancestor(reader, segment) for segment in command.claimed.segments[:-1])
 

@@ -22,7 +22,7 @@ from ..ports.supervised import Overness
 from ..ports.views import RunRow, Views
 from .over import OverJudge, OverState
 from .session_health import Damage
-from .states import Head, advance, empty, events_after
+from .states import Head, advance, empty, events_after, gap_behind
 from .timeline import TimelineFact, fact_of
 
 FACTS_MAX = 10_000
@@ -111,7 +111,10 @@ class InspectRuns:
         facts: deque[TimelineFact] = deque(maxlen=facts_max)
         with self._store.snapshot() as reader:
             head, damage, said = _read(reader, run_id, facts, full=full)
-            foreign = reader.standing(run_id).foreign
+            standing = reader.standing(run_id)
+            foreign = standing.foreign
+            if standing.gap and damage is None:
+                damage = Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, gap_behind(run_id))
             said += _said_in_session(reader, row.session_id, run_id)
         run = head.run()
         # Behind a damaged place facts are missing, so a missing dispatch proves nothing, as in a foreign run.

@@ -22,7 +22,7 @@ from ..domain.replay.blocks import SegmentBlocks
 from ..domain.replay.context import ContextHistory, TurnSegment, joined, older_turn, project_context
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..ports.event_store import EventReader
-from .states import events_after
+from .states import events_after, standing_of
 from .uncollected import uncollected
 
 LINEAGE_RUNS_MAX = 4_096
@@ -100,7 +100,8 @@ def read_segment(reader: SegmentSource, run_id: RunId, high_water: int | None = 
         return reader.segment(run_id, high_water)
     sealed = events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST)
     with uncollected():
-        return segment_of(sealed, foreign=reader.standing(run_id).foreign, high_water=high_water)
+        standing = reader.standing(run_id) if high_water is not None else standing_of(reader, run_id)
+        return segment_of(sealed, foreign=standing.foreign, high_water=high_water)
 
 
 def reading_of(reader: SegmentSource, run_id: RunId, high_water: int | None = None) -> SegmentReading:

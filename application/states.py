@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from ..domain.errors import StoreDamaged
 from ..domain.events.tool import ToolCalled, ToolDispatched
 from ..domain.identifiers import RunId, SessionId, run_stream
 from ..domain.run.state import Run, RunDraft
@@ -13,7 +14,7 @@ from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..domain.session.state import evolve as evolve_session
 from ..domain.unsealing import event_of, unseal_after
-from ..ports.event_store import EventReader
+from ..ports.event_store import EventReader, Standing
 
 PAGE = 128
 
@@ -101,6 +102,24 @@ def _load_run(reader: EventReader, stream: str) -> Head:
     return NO_RUN if last is None else Head(last.sequence, last.digest, draft.run())
 
 
+def standing_of(reader: EventReader, run_id: RunId) -> Standing:
+    """What the store vouches for about a run, where its end is to be believed.
+
+    Raises:
+        StoreDamaged: an event is missing behind its newest one, which may have been its own: a dispatch above all.
+        StoreUnavailable: it could not be looked at.
+    """
+    standing = reader.standing(run_id)
+    if standing.gap:
+        raise StoreDamaged(gap_behind(run_id))
+    return standing
+
+
+def gap_behind(run_id: RunId) -> str:
+    """What is wrong with a run where `Standing.gap` is set."""
+    return f"an event is missing behind the newest one of run {run_id}, and may have been its own"
+
+
 class Readable(NamedTuple):
     """A run that may be damaged.
 
@@ -130,7 +149,10 @@ def readable(reader: EventReader, run_id: RunId, told: Callable[[SealedEvent], N
             told(sealed)
     except DamagedEvent as damage:
         return Readable(head.run(), str(damage), _suspected(reader, stream, head))
-    return Readable(head.run(), contradiction(head.run()), head.run())
+    wrong = contradiction(head.run())
+    if wrong is None and reader.standing(run_id).gap:
+        wrong = gap_behind(run_id)
+    return Readable(head.run(), wrong, head.run())
 
 
 def _suspected(reader: EventReader, stream: str, head: Head) -> Run:

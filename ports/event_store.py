@@ -84,18 +84,20 @@ class Standing(NamedTuple):
     """What the store can vouch for about a run. SPEC section 6.
 
     `run_generation` is 0 for an imported run, and None for a run that was never admitted. `behind_anchor` also stands
-    for an anchor that is missing or does not match; `copied` for a store that is not where it was made or adopted.
+    for an anchor that is missing or does not match; `copied` for a store that is not where it was made or adopted;
+    `gap` where the run has no end and an event is missing behind its newest one, which may have been its own.
     """
 
     run_generation: int | None
     store_generation: int
     behind_anchor: bool
     copied: bool = False
+    gap: bool = False
 
     @property
     def foreign(self) -> bool:
         """True where absence of a fact proves nothing."""
-        return self.behind_anchor or self.copied or self.run_generation != self.store_generation
+        return self.behind_anchor or self.copied or self.gap or self.run_generation != self.store_generation
 
 
 class EventReader(Protocol):

@@ -20,7 +20,8 @@ from ...domain.errors import (
     StoreUnreadable,
     StoreVersionOlder,
 )
-from ...domain.identifiers import EventId, RunId
+from ...domain.events.run import RunClaimed, RunEnded
+from ...domain.identifiers import EventId, RunId, run_stream
 from ...domain.sealing import StoredRecord
 from ...domain.unique_ids import IdKind
 from ...ports.event_store import EventReader, Location, Standing
@@ -48,7 +49,19 @@ _LOCATE = (
     f" JOIN stored_events ON stored_events.rowid = unique_ids.event WHERE id = ? AND kind = '{IdKind.EVENT}'"
 )
 _ADMISSION = "SELECT generation FROM admissions WHERE run_id = ?"
+_NEWEST_OF = (
+    "SELECT rowid, topic, EXISTS (SELECT 1 FROM sealed_streams WHERE stream = originator_id) FROM stored_events"
+    " WHERE originator_id = ? ORDER BY originator_version DESC LIMIT 1"
+)
+_UNSEALED = (
+    "SELECT 1 FROM sealed_streams WHERE stream = ? AND NOT EXISTS"
+    " (SELECT 1 FROM stored_events WHERE originator_id = stream AND topic = sealed_by)"
+)
+_BETWEEN = "SELECT COUNT(*) FROM stored_events WHERE rowid > ? AND rowid <= ?"
+_ENDS = frozenset({RunEnded.topic, RunClaimed.topic})
 _LIMIT_MAX = 10_000
+GAP_EVENTS_MAX = 1_000
+"""How many rows behind a run's newest event are looked at for one that is missing; `verify` looks at all."""
 _IDLE_MAX = 8
 OPENING_TRIES = 4
 OPENING_WAIT_SECONDS = 0.05
@@ -83,6 +96,7 @@ class SqliteReader(EventReader):
         self._here = here
         self._anchor = anchor
         self._condition: StoreCondition | None = None
+        self._without_gap = (0, 0)
 
     def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> Sequence[StoredRecord]:
         """See `EventReader`."""
@@ -111,7 +125,31 @@ class SqliteReader(EventReader):
             row = self.connection.execute(_ADMISSION, (run_id,)).fetchone()
         copied = condition.trust is Trust.COPIED
         behind = condition.trust not in (Trust.OK, Trust.COPIED)
-        return Standing(None if row is None else row[0], condition.generation, behind, copied)
+        gap = self._gap_behind(run_id, condition.events)
+        return Standing(None if row is None else row[0], condition.generation, behind, copied, gap)
+
+    def _gap_behind(self, run_id: RunId, newest_row: int) -> bool:
+        """Whether an event is missing behind the newest one of a run without end: rows have no gaps (ADR 0007).
+
+        What the view has seen to be whole is not looked at again, so many runs cost what lies between them.
+        """
+        stream = run_stream(run_id)
+        with translated(self._place.database, f"look for the end of {stream} in"):
+            found = self.connection.execute(_NEWEST_OF, (stream,)).fetchone()
+            if found is None or found[1] in _ENDS:
+                return False
+            if found[2]:
+                return self.connection.execute(_UNSEALED, (stream,)).fetchone() is not None
+            first, last = found[0], min(found[0] + GAP_EVENTS_MAX, newest_row)
+            begun, whole = self._without_gap
+            if not begun <= first <= whole:
+                begun = whole = first
+            if last > whole:
+                (count,) = self.connection.execute(_BETWEEN, (whole, last)).fetchone()
+                if count != last - whole:
+                    return True
+            self._without_gap = (begun, max(whole, last))
+            return False
 
     def condition(self) -> StoreCondition:
         """How the store stands in this view."""
