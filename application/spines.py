@@ -43,14 +43,15 @@ class Spines:
 
     def run(self, identity: ExecutionIdentity) -> RunSpine:
         """For a new fact of a run."""
-        return RunSpine(
-            event_id=self._ids.fresh(EventId),
-            session_id=identity.session_id,
-            occurred_at=self._clock.now(),
-            run_id=identity.run_id,
-            turn_id=identity.turn_id,
-            invocation_id=identity.invocation_id,
-        )
+        session_id, run_id, turn_id, invocation_id = identity
+        return {
+            "event_id": self._ids.fresh(EventId),
+            "session_id": session_id,
+            "occurred_at": self._clock.now(),
+            "run_id": run_id,
+            "turn_id": turn_id,
+            "invocation_id": invocation_id,
+        }
 
     def identity(self, session_id: SessionId) -> ExecutionIdentity:
         """Fresh run, turn and invocation ids in a session."""

@@ -28,6 +28,9 @@ class Links:
             cursor: reads the state that the commit would be added to.
             commit: its events stand in the order of their streams.
         """
+        if len(commit.events) == 1:  # T1 and T2, above all
+            (sealed,) = commit.events
+            return None if sealed.previous_digest == self._digest_before(cursor, sealed) else sealed.stream
         within: dict[str, tuple[int, str]] = {}
         for sealed in commit.events:
             at = within.get(sealed.stream)
@@ -56,9 +59,9 @@ class Links:
         version = sealed.sequence - 1
         if version < 1:
             return FIRST_PREVIOUS_DIGEST
-        for known in (self._pending, self._known):
-            at = known.get(sealed.stream)
-            if at is not None and at[0] == version:
-                return at[1]
+        stream = sealed.stream
+        at = self._pending.get(stream) or self._known.get(stream)
+        if at is not None and at[0] == version:
+            return at[1]
         row = cursor.execute(_STATE, (sealed.stream, version)).fetchone()
         return digest_of(row[0]) if row is not None and isinstance(row[0], bytes) else None

@@ -44,7 +44,8 @@ def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]
         "occurred_at": fields["occurred_at"],
     }
     operation: dict[str, Column] = {"operation_id": operation_id, **columns}
-    return (Row("operations", operation), Row("operation_journal", journal))
+    new = tuple.__new__  # as calling the class would, in half the time
+    return (new(Row, ("operations", operation)), new(Row, ("operation_journal", journal)))
 
 
 def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> Entry:

@@ -67,8 +67,9 @@ class OperationRecord:
 
     def copy(self, owner: object) -> OperationRecord:
         """A record with the same facts that another scanner may change."""
-        made = OperationRecord(self.key, self.index, owner, self.call_id, self.tool_name)
-        made.operation_id = self.operation_id
+        made = object.__new__(OperationRecord)  # each attribute once: T1 and T2 pass here
+        made.key, made.index, made.owner = self.key, self.index, owner
+        made.call_id, made.tool_name, made.operation_id = self.call_id, self.tool_name, self.operation_id
         made.call, made.call_at = self.call, self.call_at
         made.dispatch, made.dispatch_at = self.dispatch, self.dispatch_at
         made.response, made.response_at = self.response, self.response_at
