@@ -24,11 +24,13 @@ class OpenQuestion:
     Attributes:
         waiting: the scope in which its call waits for the gate; None before and after.
         taken: somebody's answer counts already.
+        over: set when its call waits no more; what counts is durable then, or could not be recorded.
     """
 
     def __init__(self) -> None:
         self.waiting: anyio.CancelScope | None = None
         self.taken = False
+        self.over = anyio.Event()
         self._answered = anyio.Event()
         self._answer: Allowed | Denied | Exception | None = None
 
@@ -73,6 +75,7 @@ class OpenQuestions:
             yield question
         finally:
             del self._open[request_id]
+            question.over.set()
 
     def is_taken(self, request_id: RequestId) -> bool:
         """True where an answer to a question that waits counts already, durable or about to be."""
@@ -95,13 +98,16 @@ class OpenQuestions:
         )
 
     async def decide(self, request_id: RequestId, answer: Allowed | Denied) -> bool:
-        """Answer from elsewhere; False where no call waits for this question any more.
+        """Answer from elsewhere; False where no call waits for this question any more, or somebody was faster.
 
         Raises:
             StoreError, WriteRefused: the answer could not be recorded; the call that waits fails as well.
         """
         question = self._open.get(request_id)
-        if question is None or self._stopping.is_set() or not question.take():
+        if question is None or self._stopping.is_set():
+            return False
+        if not question.take():
+            await question.over.wait()  # so that it can be told what counts
             return False
         try:
             await self.record(request_id, answer)

@@ -367,6 +367,29 @@ def test_a_question_without_an_answer_in_a_run_that_goes_on_is_decided_when_that
     assert process.decide(first, approved=True, by="ada").decided is Decided.KEPT
 
 
+def test_who_is_slower_is_answered_once_the_faster_answer_is_durable() -> None:
+    process, act = Process(), Counted()
+    gate, told = Elsewhere(), list[tuple[bool, int]]()
+
+    async def meanwhile() -> None:
+        await until(lambda: len(gate.asked) == 1)
+        live = process.live_runs.get(SESSION)
+        assert live is not None
+        request_id = process.of(process.head(), PermissionRequested)[0].request_id
+
+        async def decide(answer: Allowed | Denied) -> None:
+            counts = await live.questions.decide(request_id, answer)
+            told.append((counts, len(process.of(process.head(), PermissionDecided))))
+
+        async with anyio.create_task_group() as deciding:
+            deciding.start_soon(decide, Allowed("ada"))
+            deciding.start_soon(decide, Denied("bob", ""))
+
+    model = PlannedModel([ACT, says("done")])
+    go(lambda: beside(meanwhile, process.turn("go", model, [act.function], gate=gate)))
+    assert sorted(told) == [(False, 1), (True, 1)]
+
+
 @pytest.mark.parametrize("session_id", [None, SESSION, SessionId("another")])
 def test_a_question_that_nobody_asked_is_unknown(session_id: SessionId | None) -> None:
     world = World()
