@@ -91,6 +91,7 @@ class _Gathered:
     earlier: ContextHistory | None = None
     existing: ExistingContinuation | None = None
     behind_anchor: bool = False
+    copied: bool = False
     repair_pending: bool = False
     ids_taken: set[str] = field(default_factory=set)
 
@@ -175,7 +176,7 @@ class PlanResume:
             return seen
         run_id = request.run_id or session.head.run_id
         standing = reader.standing(run_id)
-        seen.behind_anchor = standing.behind_anchor
+        seen.behind_anchor, seen.copied = standing.behind_anchor, standing.copied
         source = self._source(reader, session, run_id, seen, repairable=repairable)
         status = _status(source)
         seen.candidate = Candidate(run_id, status, session.head.run_id, run_id in session.abandoned)
@@ -253,7 +254,7 @@ class PlanResume:
             expected_high_water=request.expected_high_water,
             earlier=seen.earlier,
             behind_anchor=seen.behind_anchor,
-            adopt=request.adopt,
+            adopt=request.adopt and not seen.copied,  # the store itself is adopted first, else nothing is written
             existing=seen.existing,
             authority=authority,
             not_over=not_over,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from anyio import to_thread
 
@@ -15,7 +16,7 @@ from ..domain.events.model import HostMessage
 from ..domain.events.run import BudgetSet, RunClaimed, StartKind
 from ..domain.events.session import RunAdmitted, RunKind
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId
-from ..domain.planning.outcome import Continue, Note, Park, Reason
+from ..domain.planning.outcome import Continue, Note, NoteCode, Park, Reason
 from ..domain.planning.revalidation import compare
 from ..domain.reasons import ParkReason, RevalidationCode, WriteRefusal
 from ..ports.failpoints import Failpoint, Failpoints
@@ -74,7 +75,9 @@ class Continued:
     repaired: Repaired | None = None
 
 
-_UNWRITABLE = frozenset(
+FOREIGN_RUN: Final = "foreign_run"
+"""Stands in a claim beside the drift that was accepted, where a foreign run was continued knowingly. SPEC section 6."""
+_UNWRITABLE: Final = frozenset(
     {ParkReason.STORE_UNAVAILABLE, ParkReason.LEDGER_BEHIND_ANCHOR, ParkReason.FOREIGN_RUN_NOT_ADOPTED}
 )
 
@@ -237,7 +240,7 @@ class ResumeRun:
             replay_digest=plan.replay.digest,
             projection_version=plan.replay.version,
             target=target,
-            accepted_drift=tuple(drift.value for drift in plan.accepted_drift),
+            accepted_drift=(*(drift.value for drift in plan.accepted_drift), *_adopted(plan)),
             trigger=plan.trigger,
             incarnation_id=owned.incarnation_id,
             epoch=owned.epoch,
@@ -281,6 +284,11 @@ class ResumeRun:
 def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:
     target = plan.target
     return ExecutionIdentity(owned.session_id, target.run_id, target.turn_id, target.invocation_id)
+
+
+def _adopted(plan: Continue) -> tuple[str, ...]:
+    """What a person consented to beside drift: a run that is foreign."""
+    return (FOREIGN_RUN,) if any(note.code is NoteCode.FOREIGN_ADOPTED for note in plan.notes) else ()
 
 
 def _busy(busy: SessionBusy) -> Reason:

@@ -103,6 +103,10 @@ class StoreBehindAnchor(StoreNotAdopted):
     """The store is shorter than its anchor says: its tail is lost, so absence proves nothing. SPEC section 6."""
 
 
+class StoreGone(StoreBehindAnchor):
+    """There is no database, although its anchor says that it kept facts: there is nothing to adopt."""
+
+
 class WriteRefused(SafepointError):
     """The ledger refused a command; nothing was written.
 

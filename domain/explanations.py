@@ -87,13 +87,14 @@ _TABLE: Final[dict[str, Explanation]] = {
         "The run has no recorded events, so there is nothing to continue.", _NEW_TURN
     ),
     ParkReason.LEDGER_BEHIND_ANCHOR: Explanation(
-        "The store is shorter than it once was: its last events may be lost.",
+        "The store cannot vouch for its end: it is shorter than it was, or has no anchor that tells how long it was.",
         "Bring back the newest copy of the store with its `-wal` file. If there is none, go on with what is there: "
         "`safepoint adopt --note WHY`; what is missing then never counts as not done.",
     ),
     ParkReason.FOREIGN_RUN_NOT_ADOPTED: Explanation(
         "This store was copied, restored or imported, so what it does not hold may still have happened.",
-        "Work on the original store, or say that this one is the one to go on with: `safepoint adopt --note WHY`.",
+        "Work on the original store, or say that this one is the one to go on with: `safepoint adopt --note WHY`. In "
+        "an adopted store, `safepoint resume --session SESSION --adopt` continues such a run knowingly.",
     ),
     ParkReason.RUNTIME_OFFSET_MISMATCH: Explanation(
         "The run does not end where the caller expected it to end.", _PLAN_AGAIN

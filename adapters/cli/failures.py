@@ -20,6 +20,7 @@ from ...domain.errors import (
     StoreError,
     StoreForbidden,
     StoreFull,
+    StoreGone,
     StoreMissing,
     StoreNotAdopted,
     StoreUnavailable,
@@ -165,6 +166,10 @@ _PUT_BACK: Final = (
     "No command reads it as it is. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"
     " backup in its place: `safepoint restore FILE`."
 )
+_BRING_BACK: Final = (
+    "Put its newest copy back, with its `-wal` file, or a backup: `safepoint restore FILE`. To begin anew without what"
+    " it kept, move its `.anchor` file away."
+)
 _MAKE_AGAIN: Final = (
     "`safepoint rebuild` makes the views again from the events; then `safepoint verify` says whether all is whole."
 )
@@ -195,6 +200,8 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _PUT_BACK)
         case ViewsDamaged():
             return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _MAKE_AGAIN)
+        case StoreGone():
+            return Failure(ExitCode.CORRUPTION, str(ParkReason.LEDGER_BEHIND_ANCHOR), error.detail, _BRING_BACK)
         case StoreBehindAnchor():
             return _explained(ExitCode.CORRUPTION, ParkReason.LEDGER_BEHIND_ANCHOR, error.detail)
         case StoreNotAdopted():

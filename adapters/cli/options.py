@@ -110,6 +110,12 @@ MaxSecondsOption: TypeAlias = Annotated[
 DropPermissionsOption: TypeAlias = Annotated[
     bool, typer.Option("--drop-permissions", help="Drop open questions unanswered; their calls are not executed.")
 ]
+AdoptRunOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--adopt", help="Continue although the run was imported, or is older than the adoption of its store; recorded."
+    ),
+]
 HighWaterOption: TypeAlias = Annotated[
     int | None,
     typer.Option(

@@ -65,6 +65,7 @@ def request_of(
     expect_high_water: int | None,
     *,
     drop_permissions: bool,
+    adopt: bool = False,
     budgets: Budgets | None = None,
 ) -> PlanRequest:
     """What the options ask of a plan.
@@ -80,6 +81,7 @@ def request_of(
         accepted_drift=frozenset(map(Drift, names)),
         drop_permissions=drop_permissions,
         budgets=budgets,
+        adopt=adopt,
     )
 
 
@@ -120,6 +122,8 @@ def _given(request: PlanRequest) -> Iterator[tuple[str, ...]]:
     """Options of a resume; what it was to find in the session is none, as that is what was looked at."""
     if request.drop_permissions:
         yield ("--drop-permissions",)
+    if request.adopt:
+        yield ("--adopt",)
     if request.budgets is not None:
         limits = (("steps", request.budgets.steps_max), ("tokens", request.budgets.tokens_max))
         for what, limit in (*limits, ("seconds", request.budgets.seconds_max)):
@@ -139,7 +143,8 @@ def parking_of(runtime: Runtime, session_id: SessionId, reasons: tuple[Reason, .
     summary = runtime.parts.inspect_sessions().one(session_id)
     source = Source(None, None) if summary is None else source_of(runtime, summary)
     operations = () if source.seen is None else source.seen.operations
-    return Parking(session_id, source.run_id, reasons, operations, source.cwd)
+    trust = runtime.parts.store().condition().trust
+    return Parking(session_id, source.run_id, reasons, operations, source.cwd, trust)
 
 
 def could_continue(runtime: Runtime, session_id: SessionId, options: AgentOptions) -> tuple[Reason, ...] | None:

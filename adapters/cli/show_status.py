@@ -22,7 +22,7 @@ from .parking import operation_line, say_ways
 from .resumable import commands_of
 from .runtimes import no_store, reading
 from .session_names import known
-from .ways_on import MESSAGE, WHY, WayOn, answers, as_documents
+from .ways_on import MESSAGE, WHY, WayOn, adopting, answers, as_documents
 
 JUDGED_RUNS_MAX = 100
 _LIVES = {
@@ -49,6 +49,11 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
         session = None if named is None else _session(runtime, sessions[0])
         commands = CommandLines(store) if named is None else commands_of(runtime, store, named)
         ways = (*_answers(asked, commands), *(_ways(sessions[0], commands) if named is not None else ()))
+        if condition.trust is not Trust.OK:  # nothing else that writes is heeded there
+            ways = (
+                adopting(condition.trust, commands),
+                *(way for way in ways if way.command in _looks(named, commands)),
+            )
         _say(out, store, condition, sessions, operations, asked, whole=named is None)
         say_ways(out, ways)
         members = {
@@ -70,6 +75,10 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
     if any(one.state is SessionState.UNREADABLE for one in sessions):
         return ExitCode.CORRUPTION
     return ExitCode.PARKED if rows or asked else ExitCode.DONE
+
+
+def _looks(named: SessionId | None, commands: CommandLines) -> tuple[str, ...]:
+    return () if named is None else (commands.about("show", named), commands.about("plan", named))
 
 
 def _judged(runtime: Runtime, rows: Sequence[OperationRow]) -> list[tuple[str, OperationSeen]]:

@@ -14,6 +14,7 @@ from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Reason
 from ...domain.reasons import ParkReason
 from ...domain.replay.segment import UNSETTLED
+from ...ports.store_keeping import Trust
 from ...ports.supervised import Overness
 from .command_lines import CommandLines
 from .exit_codes import ExitCode, exit_code_of_park
@@ -48,6 +49,7 @@ class Parking:
 
     Attributes:
         cwd: the folder that the run worked in, where it is known.
+        trust: whether its store may be written; else it is adopted before anything.
     """
 
     session_id: str
@@ -55,6 +57,7 @@ class Parking:
     reasons: Sequence[Reason]
     operations: Sequence[OperationSeen]
     cwd: str | None = None
+    trust: Trust = Trust.OK
 
     @property
     def codes(self) -> frozenset[ParkReason]:
@@ -74,6 +77,10 @@ def as_documents(ways: Iterable[WayOn]) -> list[dict[str, str]]:
 
 def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     session, codes = parking.session_id, parking.codes
+    if parking.trust is not Trust.OK:
+        yield adopting(parking.trust, commands)
+        yield WayOn(commands.about("show", session), "see what happened")
+        return
     if ParkReason.SESSION_BUSY in codes:
         yield WayOn(commands.about("status", "--session", session), "see who works on it")
         yield WayOn(commands.about("cancel", session), "stop what is running")
@@ -117,6 +124,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         kept = "" if again is commands else " with the permissions that the run recorded"
         told = ", although that changed; the model is told" if drift else ""
         yield _resume(session, again, f"continue{kept}{told}", accepting=drift)
+    if ParkReason.FOREIGN_RUN_NOT_ADOPTED in codes:
+        yield _resume(session, again, "continue it knowingly: what it does not hold may have happened", "--adopt")
     if codes & _AGAIN:
         yield _resume(session, again, "try again")
     if ParkReason.EFFECT_MAY_BE_RUNNING in codes or ParkReason.BACKGROUND_OPERATION_PENDING in codes:
@@ -150,6 +159,12 @@ def _answers(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[WayO
     for reason in reasons:
         if reason.code is ParkReason.PENDING_PERMISSION:
             yield from answers(commands, str(reason.detail["request"]), str(reason.detail["tool"]))
+
+
+def adopting(trust: Trust, commands: CommandLines) -> WayOn:
+    """What comes first in a store that cannot vouch for its facts: everything that writes to it is refused."""
+    original = "this copy" if trust is Trust.COPIED else "what is there, although its end may be missing"
+    return WayOn(commands.about("adopt", "--note", WHY), f"go on with {original}; what is missing proves nothing then")
 
 
 def answers(commands: CommandLines, request_id: str, tool_name: str) -> tuple[WayOn, WayOn]:

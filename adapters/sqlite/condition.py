@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from ...domain.errors import StoreBehindAnchor, StoreDamaged, StoreNotAdopted
+from ...domain.errors import StoreBehindAnchor, StoreNotAdopted, StoreUnreadable
 from ...ports.store_keeping import StoreCondition, Trust
 from .anchor_record import AnchorReading, NoAnchor
 from .place import FileIdentity, Place
@@ -29,10 +29,10 @@ def control_of(cursor: sqlite3.Cursor | sqlite3.Connection) -> Control:
     """The store's control row, in the present transaction."""
     row = cursor.execute(_CONTROL).fetchone()
     if row is None:
-        raise StoreDamaged("the store has no control row")
+        raise StoreUnreadable("the store has no control row")
     store_id, generation, *identity = row
     if not isinstance(generation, int) or not isinstance(store_id, str):
-        raise StoreDamaged("the store's control row is damaged")
+        raise StoreUnreadable("the store's control row is damaged")
     return Control(store_id, generation, FileIdentity(*identity))
 
 

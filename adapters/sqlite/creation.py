@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from ...domain.errors import StoreBehindAnchor, StoreDamaged
+from ...domain.errors import StoreDamaged, StoreGone
 from . import position, projection_tables, schema
 from .anchor import Anchor
 from .anchor_record import AnchorRecord, NoAnchor
@@ -26,7 +26,7 @@ def create_if_missing(place: Place, anchor: Anchor, on_point: Callable[[str], No
     A database without its anchor is left alone: it is a store that cannot vouch for its tail.
 
     Raises:
-        StoreBehindAnchor: an anchor says that there was a database.
+        StoreGone: an anchor says that there was a database.
         StoreDamaged: a WAL is there without its database.
         StoreUnavailable, StoreFull: it could not be made; at most an anchor that says "nothing yet" is left.
     """
@@ -39,7 +39,7 @@ def create_if_missing(place: Place, anchor: Anchor, on_point: Callable[[str], No
             return
         said = held.read()
         if said is NoAnchor.UNREADABLE or (isinstance(said, AnchorRecord) and said.counter > 0):
-            raise StoreBehindAnchor(
+            raise StoreGone(
                 f"the database {place.database} is gone: its anchor {place.anchor} says that it kept facts."
                 " Put it back, or remove the anchor to begin anew"
             )
@@ -78,7 +78,7 @@ def _fill(database: Path, place: Place, record: AnchorRecord, on_point: Callable
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
-        said = (record.store_id, 1, str(found.st_dev), str(found.st_ino), place.boot_id)
+        said = (record.store_id, 1, *place.identity_of(database, found))
         connection.execute(
             "INSERT INTO store_control VALUES (1, ?, ?, ?, ?, ?, ?)", (*said, checksum("store_control", *said))
         )

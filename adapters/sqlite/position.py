@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...domain import canonical
-from ...domain.errors import StoreDamaged
+from ...domain.errors import StoreUnreadable
 from ...domain.sealing import digest_of
 
 COMMIT_DOMAIN = "safepoint.commit.v1"
@@ -67,9 +67,9 @@ def position_at(cursor: sqlite3.Cursor | sqlite3.Connection, counter: int, known
     if known is None or known.counter > counter:
         row = cursor.execute(_BASE, (counter,)).fetchone()
         if row is None:
-            raise StoreDamaged("the control rows of the commits are missing")
+            raise StoreUnreadable("the control rows of the commits are missing")
         if tuple(map(type, row)) != (int, str):
-            raise StoreDamaged("a control row of the commits is damaged")
+            raise StoreUnreadable("a control row of the commits is damaged")
         known = Position(*row)
     for (state,) in cursor.execute(_SINCE, (known.counter, counter)):
         known = known.after(digest_of(state if isinstance(state, bytes) else b""))

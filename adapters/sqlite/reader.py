@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from ...domain.errors import (
-    StoreBehindAnchor,
     StoreDamaged,
     StoreError,
+    StoreGone,
     StoreMissing,
     StoreUnavailable,
     StoreUnreadable,
@@ -189,7 +189,7 @@ class Readers:
 
         Raises:
             StoreMissing: there is no database, and never was one that kept facts.
-            StoreBehindAnchor: there is no database, although its anchor says that it kept facts.
+            StoreGone: there is no database, although its anchor says that it kept facts.
             StoreUnavailable, StoreDamaged, StoreVersionNewer, StoreVersionOlder: it cannot be read.
         """
         if self._closed or os.getpid() != self._process:
@@ -212,7 +212,7 @@ class Readers:
     def _not_there(self, anchor: AnchorReading) -> StoreError:
         database = self._place.database
         if isinstance(anchor, AnchorRecord) and anchor.counter > 0:
-            return StoreBehindAnchor(f"{database} is gone: its anchor says that it kept facts")
+            return StoreGone(f"{database} is gone: its anchor says that it kept facts")
         if anchor is NoAnchor.MISSING:
             return StoreMissing(f"there is no store at {database}")
         return StoreMissing(

@@ -23,6 +23,7 @@ def resume(
     deny: o.DenyOption = False,
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
+    adopt: o.AdoptRunOption = False,
     expect_high_water: o.HighWaterOption = None,
     max_steps: o.MaxStepsOption = None,
     max_tokens: o.MaxTokensOption = None,
@@ -45,7 +46,9 @@ def resume(
         policy = PolicyOptions(tuple(allow or ()), allow_all, ask, deny, ask_elsewhere, places.store_path(store))
         chosen = AgentOptions(provider, script, model, workspace, policy, window)
         budgets = budgets_of(max_steps, max_tokens, max_seconds)
-        request = request_of(accept_drift, expect_high_water, drop_permissions=drop_permissions, budgets=budgets)
+        request = request_of(
+            accept_drift, expect_high_water, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets
+        )
         named = session_id_of(session_argument, session)
         return resume_session(out, named, chosen, request, places.store_path(store))
 

@@ -62,6 +62,7 @@ QUARANTINED = Repaired(SESSION, RepairKind.QUARANTINED, code=ParkReason.RUNTIME_
         (errors.ViewsDamaged("x"), ExitCode.CORRUPTION, "store_damaged"),
         (errors.StoreVersionNewer(2, 1), ExitCode.USAGE, "store_version_newer"),
         (errors.StoreBehindAnchor("a"), ExitCode.CORRUPTION, "ledger_behind_anchor"),
+        (errors.StoreGone("a"), ExitCode.CORRUPTION, "ledger_behind_anchor"),
         (errors.StoreNotAdopted("a"), ExitCode.PARKED, "foreign_run_not_adopted"),
         (errors.StoreDamaged("a"), ExitCode.CORRUPTION, "store_damaged"),
         (errors.StoreFull("a"), ExitCode.RUN_FAILED, "store_full"),
@@ -94,7 +95,7 @@ def test_every_error_of_a_store_is_known_here() -> None:
             "StoreUnreadable",
             "StoreDamaged",
         ),
-        *("StoreNotAdopted", "StoreBehindAnchor"),
+        *("StoreNotAdopted", "StoreBehindAnchor", "StoreGone"),
     }
     found: set[str] = set()
     left = [errors.StoreError]

@@ -18,9 +18,9 @@ import pytest
 from safepoint.adapters.sqlite import schema
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
 from safepoint.domain.errors import (
-    StoreBehindAnchor,
     StoreDamaged,
     StoreError,
+    StoreGone,
     StoreMissing,
     StoreUnavailable,
     StoreUnreadable,
@@ -255,7 +255,7 @@ def test_a_database_that_is_gone_is_not_made_again(
 ) -> None:
     store.close()
     path.unlink()
-    assert "gone" in refused(opening, StoreBehindAnchor)
+    assert "gone" in refused(opening, StoreGone)
 
 
 def test_a_wal_without_its_database_is_kept(path: Path, recorded: RecordedSession, store: SqliteStore) -> None:
