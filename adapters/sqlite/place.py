@@ -9,12 +9,19 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ...domain.errors import StoreUnavailable, StoreUnusable
+from .birth import birth_of
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BORN = "@"
 
 
 class FileIdentity(NamedTuple):
-    """Which file it is. Text, because inode numbers may exceed what SQLite counts to."""
+    """Which file it is.
+
+    Attributes:
+        inode: its number and, where the file system tells it, the time of its birth: a file that takes the place of a
+            removed one often gets the same number. Text, because inode numbers may exceed what SQLite counts to.
+    """
 
     device: str
     inode: str
@@ -25,7 +32,9 @@ class FileIdentity(NamedTuple):
 
         A file system may get another device number at the next boot, so devices are compared within one boot only.
         """
-        if self.inode != recorded.inode:
+        number, _, born = self.inode.partition(_BORN)
+        recorded_number, _, recorded_birth = recorded.inode.partition(_BORN)
+        if number != recorded_number or (born and recorded_birth and born != recorded_birth):
             return False
         return self.device == recorded.device or self.boot_id is None or self.boot_id != recorded.boot_id
 
@@ -67,7 +76,13 @@ class Place:
             return None
         except OSError as error:
             raise StoreUnavailable(f"cannot look at {self.database}: {error}") from error
-        return FileIdentity(str(found.st_dev), str(found.st_ino), self.boot_id)
+        return self.identity_of(self.database, found)
+
+    def identity_of(self, file: Path, found: os.stat_result) -> FileIdentity:
+        """Which file was found."""
+        born = birth_of(file)
+        inode = str(found.st_ino) if born is None else f"{found.st_ino}{_BORN}{born}"
+        return FileIdentity(str(found.st_dev), inode, self.boot_id)
 
     def is_still(self, device_and_inode: tuple[int, int]) -> bool:
         """Tell whether the database is the file that it was; cheap, because it is asked once per commit.

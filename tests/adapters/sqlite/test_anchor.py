@@ -321,10 +321,17 @@ def test_a_store_is_known_by_its_real_path(path: Path, recorded: RecordedSession
         (FileIdentity("1", "9", "boot"), False),
         (FileIdentity("9", "2", "earlier boot"), True),
         (FileIdentity("1", "9", "earlier boot"), False),
+        (FileIdentity("1", "2@5.0", "boot"), True),
     ],
 )
 def test_device_numbers_are_compared_within_one_boot(recorded_identity: FileIdentity, same: bool) -> None:
     assert FileIdentity("1", "2", "boot").same_file_as(recorded_identity) is same
+
+
+def test_a_file_with_the_number_of_a_removed_one_is_another_file() -> None:
+    assert FileIdentity("1", "2@5.0", "boot").same_file_as(FileIdentity("1", "2@5.0", "earlier boot"))
+    assert not FileIdentity("1", "2@6.0", "boot").same_file_as(FileIdentity("1", "2@5.0", "boot"))
+    assert not FileIdentity("1", "3@5.0", "boot").same_file_as(FileIdentity("1", "2@5.0", "boot"))
 
 
 def test_where_boots_are_not_told_apart_the_inode_decides() -> None:

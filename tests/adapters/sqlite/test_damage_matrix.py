@@ -231,10 +231,9 @@ def yesterday(anchor: str) -> Callable[[Victim], None]:
 
 
 def yesterdays_files(victim: Victim) -> None:
-    kept = victim.path.with_name("kept")
-    kept.write_bytes(victim.yesterday[""])
-    victim.path.rename(victim.path.with_name("todays"))  # still there, so that no other file gets its inode
-    kept.rename(victim.path)
+    """As `rm` and `cp` do it: the new file often gets the number of the removed one."""
+    victim.path.unlink()
+    victim.path.write_bytes(victim.yesterday[""])
     Path(f"{victim.path}.anchor").write_bytes(victim.yesterday[".anchor"])
 
 
