@@ -95,6 +95,8 @@ class HistoryReader:
             FormatUnknown: there is no such format, or the file looks like none.
         """
         if format_name == "auto":
+            if not data.strip():
+                raise FormatUnknown("the file is empty")
             chosen = next((one for one in self.formats.values() if one.recognises(data)), None)
             if chosen is None:
                 raise FormatUnknown("the file looks like none of the formats that are known here")

@@ -24,6 +24,8 @@ def export_file(out: Output, store: Path, session_id: SessionId, to: Path | None
     to_standard_output = to is None or str(to) == "-"
     if out.as_json and to_standard_output:
         raise UsageError("With --json the export needs a file of its own.", "Name one with --out.")
+    if to is not None and not to_standard_output and (to.exists() or to.is_symlink()):
+        raise UsageError(f"{to} is there already; it was left as it is.", "Name another file.", code="file_exists")
     counted = _Counted()
     with reading(store) as runtime:
         parts = counted.of(runtime.parts.export_session()(session_id, redacted=redact))

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...application.import_session import Imported
-from ...application.importable import ImportRefusal, ImportRefused
-from ...application.judge_history import FormatUnknown, Judgement
+from ...application.importable import ImportRefusal, ImportRefused, require_importable
+from ...application.judge_history import FormatUnknown, HistoryReader, Judgement, judge
 from ...domain.identifiers import SessionId
+from ..interchange.formats import history_formats
 from . import judgement_documents as documents
 from .command_lines import CommandLines
 from .escaping import one_line
@@ -17,6 +18,7 @@ from .exit_codes import ExitCode
 from .history_input import bytes_of, unknown_format
 from .judge_file import say_findings, say_issues
 from .output import Output
+from .places import is_there
 from .runtimes import writing
 from .ways_on import WayOn, as_documents
 
@@ -28,13 +30,15 @@ def import_file(out: Output, store: Path, file: str, format_name: str, session_i
     """Import it; returns the exit status."""
     data = bytes_of(file)
     commands = CommandLines(store)
-    with writing(store) as runtime:
-        try:
+    try:
+        if not is_there(store):  # what is refused makes no store
+            require_importable(judge(HistoryReader(history_formats())(data, format_name, session_id)), session_id)
+        with writing(store) as runtime:
             imported: Imported = runtime.parts.import_session()(data, format_name, session_id)
-        except FormatUnknown as error:
-            raise unknown_format(str(error)) from error
-        except ImportRefused as refusal:
-            return _refused(out, file, refusal)
+    except FormatUnknown as error:
+        raise unknown_format(str(error)) from error
+    except ImportRefused as refusal:
+        return _refused(out, file, refusal)
     way = WayOn(commands.about("show", imported.session_id), "look at it")
     say_findings(out, imported.judgement)
     if imported.already_there:

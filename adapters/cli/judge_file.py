@@ -32,7 +32,7 @@ def exit_code_of(judgement: Judgement) -> ExitCode:
     """0 where it could be continued; a file of which nothing can be read cannot be used at all."""
     history = judgement.history
     if history.unreadable and not history.runs:
-        return ExitCode.USAGE
+        return ExitCode.CORRUPTION if history.session else ExitCode.USAGE
     if judgement.has_corruption:
         return ExitCode.CORRUPTION
     return exit_code_of_park(reason.code for reason in judgement.reasons) if judgement.reasons else ExitCode.DONE

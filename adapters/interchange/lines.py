@@ -129,7 +129,9 @@ def _not_json(text: str, place: Place, error: maka_json.MakaJsonError) -> tuple[
     torn = cause.msg.startswith("Unterminated string") or cause.pos >= len(text.rstrip())
     good = text.rstrip() if torn else text[: cause.pos]
     at = place.offset + len(good.encode("utf-8", "surrogatepass"))
-    return FindingCode.TORN_LINE if torn else FindingCode.NOT_JSON, place, f"{cause.msg}, at byte {at}"
+    if torn:
+        return FindingCode.TORN_LINE, place, f"it ends before its JSON does, at byte {at}"
+    return FindingCode.NOT_JSON, place, f"{cause.msg}, at byte {at}"
 
 
 def _kind(value: object) -> str:

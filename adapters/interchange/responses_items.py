@@ -104,6 +104,8 @@ def _call(item: Members, place: Place, step: str, at: str | None, reading: Readi
         reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without a name")
         return
     args = next((item[key] for key in ("arguments", "input", "action") if item.get(key) is not None), None)
+    if args is None and kind == "function_call":
+        reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without arguments")
     spelled = args is None or (isinstance(args, str) and kind == "function_call")
     if isinstance(args, str) and not spelled:  # a custom tool's input is a text, not JSON
         args = {"input": args}

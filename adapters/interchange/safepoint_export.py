@@ -97,7 +97,8 @@ class _Export:
         stream = self._streams.setdefault(name, _Stream())
         here = place._replace(source_id=text_in(fields, "event_id"))
         if stream.broken:
-            return  # told where it broke; what follows cannot be verified
+            self._tell(FindingCode.DIGEST_MISMATCH, here, f"it stands behind what is not as it was written in {name}")
+            return
         try:
             sealed = self._sealed(line, fields, name, stream)
         except (UnknownEventType, MalformedEvent) as error:

@@ -21,6 +21,7 @@ from .writer import Writer
 _EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events ORDER BY rowid"
 _COUNT = "SELECT COUNT(*) FROM stored_events"
 _BATCH = 1000
+_IS_THERE = "SELECT 1 FROM main.sqlite_master WHERE name = ?"
 
 
 class SqliteProjections(Projections):
@@ -64,6 +65,9 @@ class SqliteProjections(Projections):
             for row in _rows(connection):
                 connection.execute(*projection_tables.upsert(row, database="temp"))
             for name in TABLES:
+                if connection.execute(_IS_THERE, (name,)).fetchone() is None:
+                    yield ProjectionDifference(name, (), None, None)
+                    continue
                 try:
                     yield from _compare(connection, name)
                 except sqlite3.DatabaseError as error:
