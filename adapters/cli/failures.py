@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from typing import Final
@@ -94,6 +95,8 @@ def failure_of(error: BaseException) -> Failure:
         case HistoryTooLarge():
             message = f"The turn was not begun: {error}."
             return Failure(ExitCode.PARKED, ParkReason.HISTORY_TOO_LARGE, message, _CUT, error.session_id)
+        case OwnershipUnavailable() if getattr(error.__cause__, "errno", None) in _NOT_WRITABLE:
+            return Failure(ExitCode.BUSY, "ownership_unavailable", str(error), _GIVE_FOLDER)
         case OwnershipUnavailable():
             return Failure(ExitCode.BUSY, "ownership_unavailable", str(error), "Use a store on a local file system.")
         case StoreInUse():
@@ -154,6 +157,8 @@ _END_IT: Final = (
 _FENCE: Final = (
     "Make sure there that it has ended; then take its right to write: `safepoint takeover SESSION --fence-only`."
 )
+_NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EROFS})
+_GIVE_FOLDER: Final = "Give this user the right to write in the store's folder, or name another store with --store."
 _WAIT_FOR_USERS: Final = "End the programs that use it (`safepoint status` names owners), then try again."
 _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."

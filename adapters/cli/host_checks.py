@@ -71,13 +71,32 @@ def host_checks(store: Path) -> Iterator[Check]:
 
 def _files(store: Path) -> Iterator[Check]:
     """What is stored is for its user alone."""
-    there = [path for path in (store, Path(f"{store}-wal"), Path(f"{store}.anchor")) if path.exists()]
-    open_ones = [path.name for path in there if path.stat().st_mode & 0o077]
+    files = (store, Path(f"{store}-wal"), Path(f"{store}.anchor"))
+    try:
+        modes = {path: found.st_mode for path in files if (found := _found(path)) is not None}
+    except OSError as error:
+        said = f"Who may read the store's files could not be seen: {error.strerror}."
+        yield Check("files", Level.NOTE, said, _WRITABLE)
+        return
+    there = list(modes)
+    open_ones = [path.name for path, mode in modes.items() if mode & 0o077]
     if open_ones:
         hint = f"Close them: chmod go= {one_line(store, 1_000)}*"
         yield Check("files", Level.NOTE, f"Other users may read or write {', '.join(map(one_line, open_ones))}.", hint)
     elif there:
         yield Check("files", Level.OK, "The store's files are for their user alone.")
+
+
+def _found(path: Path) -> os.stat_result | None:
+    """What has that name, None where nothing has it.
+
+    Raises:
+        OSError: it may not be looked at.
+    """
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _file_system(store: Path) -> Check:
@@ -112,7 +131,7 @@ def file_system_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str 
 
 
 def _space(store: Path) -> Check:
-    folder = next((one for one in (store, *store.parents) if one.exists()), Path("/"))
+    folder = next((one for one in (store, *store.parents) if os.path.exists(one)), Path("/"))  # noqa: PTH110
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -125,10 +144,15 @@ def _space(store: Path) -> Check:
 
 def _locks(store: Path) -> Check:
     locks = Path(f"{os.path.realpath(store)}.locks")
-    folder = locks if locks.exists() else locks.parent
-    if not locks.exists() and not locks.parent.exists():
+    try:
+        found, beside = _found(locks), _found(locks.parent)
+    except OSError as error:
+        said = f"The folder of lock files could not be looked at ({error.strerror}): nobody can be proven dead."
+        return Check("locks", Level.FAULT, said, _WRITABLE)
+    folder = locks if found else locks.parent
+    if not found and not beside:
         return Check("locks", Level.OK, "The folder of lock files is made with the store.")
-    if not locks.parent.is_dir() or (locks.exists() and not locks.is_dir()):
+    if not locks.parent.is_dir() or (found and not locks.is_dir()):
         return Check(
             "locks", Level.FAULT, f"{one_line(folder, 1_000)} is no folder, so nothing can be owned.", _WRITABLE
         )

@@ -13,6 +13,7 @@ StoreOption: TypeAlias = Annotated[
         "--store",
         envvar="SAFEPOINT_STORE",
         show_default=False,
+        readable=False,  # what may not be read is said by opening it, as what it is: nothing is known (F1)
         help="The store's file; by default store.sqlite in the user's state folder.",
     ),
 ]

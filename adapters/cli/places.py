@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from .usage import UsageError
 
 STORE_VARIABLE: Final = "SAFEPOINT_STORE"
 STORE_NAME: Final = "store.sqlite"
+_NOTHING_THERE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 
 
 def default_store(environment: Mapping[str, str] = os.environ) -> Path:
@@ -49,10 +51,18 @@ def is_there(store: Path) -> bool:
 
     What cannot be looked at counts as being there: opening it then says why (F1).
     """
+    return may_be_there(store) or may_be_there(f"{os.path.realpath(store)}.anchor")
+
+
+def may_be_there(path: str | os.PathLike[str]) -> bool:
+    """False only where it is proven that nothing has that name; who may not look has seen nothing (F1)."""
     try:
-        return os.path.lexists(store) or os.path.lexists(f"{os.path.realpath(store)}.anchor")
-    except OSError:
-        return True
+        os.lstat(path)
+    except ValueError:
+        return False
+    except OSError as error:
+        return error.errno not in _NOTHING_THERE
+    return True
 
 
 def is_folder(path: Path) -> bool:
