@@ -92,6 +92,8 @@ def _call(members: Members, kind: str, place: Place, step: str, at: str | None, 
     if kind != "tool_use":
         options = {key: value for key, value in members.items() if key not in {"id", "name", "input"}}
     args = members.get("input")
+    if args is None:
+        reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without arguments")
     yield CallMade(place, step, text_in(members, "id") or "", name, args, args is None, options, at)
 
 

@@ -37,8 +37,8 @@ from .run_draft import RunDraft
 from .values import arguments_of, result_of, storable
 
 _CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete", "content_filter", "refusal"})
-_TOOL_NAME = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,200}")
-"""What our events take for a tool's name (field report r3-024)."""
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+"""What some provider takes for a tool's name; a history with any other is refused by all (field report r3-024)."""
 
 
 def assembled(parts: Iterable[Part], session_id: SessionId, setting: Setting, reading: Reading) -> tuple[ReadRun, ...]:

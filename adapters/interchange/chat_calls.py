@@ -36,4 +36,6 @@ def _call(
         reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without a name")
         return
     args = function.get("arguments", function.get("input"))
+    if args is None:
+        reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without arguments")
     yield CallMade(place, step, call_id or "", name, args, isinstance(args, str) or args is None, at=at)

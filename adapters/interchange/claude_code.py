@@ -18,9 +18,32 @@ from .parts import Part, Setting
 from .record_links import ParentLinks, Records
 from .sniffing import first_objects
 from .transcript import TranscriptFormat, placed_objects
-from .values import time_of
+from .values import storable, time_of
 
 _SPEAKERS = frozenset({"user", "assistant"})
+_BESIDE = frozenset(
+    {
+        "agent-color",
+        "agent-name",
+        "agent-setting",
+        "ai-title",
+        "attachment",
+        "content-replacement",
+        "custom-title",
+        "file-history-snapshot",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "summary",
+        "system",
+        "tag",
+        "worktree-state",
+    }
+)
+"""Lines that are known to hold nothing of the conversation."""
 
 
 class ClaudeCodeSession(TranscriptFormat):
@@ -56,6 +79,8 @@ class ClaudeCodeSession(TranscriptFormat):
             links.see(record_id, text_in(line, "parentUuid"))
             if _is_told_aside(kind, line, here, reading):
                 continue
+            if (named := text_in(line, "sessionId")) not in (None, setting.session):
+                reading.tell_once(FindingCode.SEVERAL_SESSIONS, here, f"session {storable(named or '')[:80]!r}")
             if (wrong := records.take(here, line, reading)) is not None:
                 yield from wrong
                 yield from _message(kind, line, here, reading)
@@ -75,6 +100,8 @@ def _is_told_aside(kind: str, line: Members, place: Place, reading: Reading) -> 
         reading.tell_once(FindingCode.NOT_CONVERSATION, place, "an error of the API")
     elif kind not in _SPEAKERS and "message" in line:
         reading.tell(FindingCode.UNKNOWN_TYPE, place, f"a message in a line of type {kind[:80]!r}")
+    elif kind not in _SPEAKERS | _BESIDE:
+        reading.tell(FindingCode.UNKNOWN_TYPE, place, f"a line of type {storable(kind)[:80]!r}")
     elif kind not in _SPEAKERS:
         compacted = line.get("subtype") == "compact_boundary"
         code = FindingCode.COMPACTED if compacted else FindingCode.NOT_CONVERSATION

@@ -74,7 +74,9 @@ class OpenAiChat(TranscriptFormat):
                 continue
             spoken = True
             if role == "user":
-                if (said := content_of(message.get("content"), here, reading)) is not None:
+                if message.get("content") is None:
+                    reading.tell(FindingCode.UNKNOWN_SHAPE, here, "a message without content")
+                elif (said := content_of(message.get("content"), here, reading)) is not None:
                     yield UserSaid(here, said.text, said.attachments, at=at)
             elif role == "assistant":
                 yield from _assistant(message, here, f"message-{number}", at, reading)
@@ -92,9 +94,13 @@ def _instruct(message: Members, place: Place, setting: Setting, reading: Reading
 
 def _assistant(message: Members, place: Place, step: str, at: str | None, reading: Reading) -> Iterator[Part]:
     thought = next((text for key in _REASONING if (text := text_in(message, key))), None)
+    content = message.get("content") or message.get("refusal")
+    if not (thought or content or message.get("tool_calls") or message.get("function_call")):
+        empty = message.get("content") is not None
+        code = FindingCode.NOT_CONVERSATION if empty else FindingCode.UNKNOWN_SHAPE
+        reading.tell(code, place, "a message that says nothing" if empty else "a message without content")
     if thought:
         yield ModelThought(place, step, thought, at=at)
-    content = message.get("content") or message.get("refusal")
     yield from model_blocks(content, place, step, at, reading)
     yield from chat_calls(message, place, step, at, reading)
     finish, model = text_in(message, "finish_reason"), text_in(message, "model")

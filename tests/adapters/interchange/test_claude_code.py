@@ -174,3 +174,17 @@ def test_the_session_its_folder_and_its_times_are_the_files() -> None:
     (opened,) = events_of(judgement, RunOpened)
     assert (opened.session_id, opened.cwd, opened.occurred_at) == ("tree", "/project", "2026-01-01T10:00:00.000000Z")
     assert judgement.runs[0].read.sealed[-1].event.occurred_at == "2026-01-01T10:00:03.000000Z"
+
+
+def test_a_line_of_another_session_is_told() -> None:
+    one = line("user", "u1", "go", sessionId="one")
+    judgement = judged(lines(one, line("assistant", "a1", "Hi.", "u1", sessionId="two")))
+    assert ("several_sessions", 2) in findings(judgement)
+    assert exit_status(judgement) == 4
+
+
+def test_a_line_of_a_type_that_nobody_knows_may_be_part_of_the_conversation() -> None:
+    one = line("user", "u1", "go", sessionId="one")
+    judgement = judged(lines(one, {"type": "wat", "uuid": "w1"}, line("assistant", "a1", "Hi.", "u1")))
+    assert ("unknown_type", 2) in findings(judgement)
+    assert exit_status(judgement) == 4

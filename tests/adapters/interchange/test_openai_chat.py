@@ -241,3 +241,26 @@ def test_the_older_function_call_is_paired_by_its_name() -> None:
     older = {"role": "assistant", "content": None, "function_call": {"name": "t", "arguments": "{}"}}
     judgement = chat(user("go"), older, {"role": "function", "name": "t", "content": "ok"})
     assert [verdict[1:] for verdict in verdicts(judgement)] == [DONE]
+
+
+@pytest.mark.parametrize("message", [{"role": "user"}, {"role": "assistant"}, {"role": "assistant", "content": None}])
+def test_a_message_without_content_is_told_with_its_line(message: dict[str, Any]) -> None:
+    judgement = judged(lines(user("go"), said("Done."), user("and?"), message))
+    assert ("unknown_shape", 4) in findings(judgement)
+    assert exit_status(judgement) == 4
+
+
+def test_a_message_that_says_nothing_is_left_out_and_told() -> None:
+    assert ("not_conversation", 2) in findings(judged(lines(user("go"), said(""), said("Done."))))
+
+
+def test_a_call_without_arguments_is_told() -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": "t"}}]}
+    assert findings(judged(lines(user("go"), call, answer("a"), said("Done.")))) == [("unknown_shape", 2)]
+
+
+@pytest.mark.parametrize("name", ["f g", "t\u00fcr", "a/b", ""])
+def test_a_tool_name_outside_of_what_any_provider_takes_is_corruption(name: str) -> None:
+    judgement = judged(lines(user("go"), calling(("a", name, {})), answer("a"), said("Done.")))
+    assert findings(judgement) == [("invalid_tool_name", 2)]
+    assert exit_status(judgement) == 4
