@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..domain.errors import StoreDamaged
+from ..domain.errors import BackupDamaged, StoreDamaged, StoreNotAdopted
 from ..ports.clock import Clock
 from ..ports.store_backup import Restored, StoreBackup, StoreCopy, StoreInUse
 from .verify_store import Verification
@@ -73,11 +73,16 @@ class RestoreStore:
 
         Raises:
             StoreInUse: a process works on the store, or something that one of its tools started still runs.
-            StoreDamaged: the backup is damaged.
+            BackupDamaged: the backup is damaged; nothing is said of the store.
             StoreError: it could not be read or put in place. Nothing was changed in any of these cases.
         """
         self._require_unused()
-        return self._backup.restore(file, self._check, self._clock.now())
+        try:
+            return self._backup.restore(file, self._check, self._clock.now())
+        except StoreNotAdopted:
+            raise
+        except StoreDamaged as damage:
+            raise BackupDamaged(damage.detail) from damage
 
     def _require_unused(self) -> None:
         if held := self._held_locks():

@@ -89,6 +89,10 @@ class StoreUnreadable(StoreDamaged):
     """
 
 
+class BackupDamaged(StoreDamaged):
+    """A backup that was to be put in a store's place; the store was left as it is."""
+
+
 class ViewsDamaged(StoreDamaged):
     """A view that lists and pages are read from cannot be read. The events may be whole: views are made of them."""
 

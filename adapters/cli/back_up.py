@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...application.back_up_store import BackedUp
+from ...domain.errors import StoreUnusable
 from ...ports.store_backup import Restored
 from . import documents, places
 from .command_lines import CommandLines
@@ -51,7 +52,10 @@ def restore(out: Output, store: Path, file: Path) -> int:
         raise UsageError(f"There is no backup at {file}.", "Name a file that is there.", code="store_missing")
     places.prepare_folder(store)
     _require_folder(store)
-    restored: Restored = unopened(store).restore_store()(file)
+    try:
+        restored: Restored = unopened(store).restore_store()(file)
+    except StoreUnusable as error:
+        raise UsageError(error.detail, "Name another backup.", code="store_unusable") from error
     adopt = WayOn(CommandLines(store).about("adopt", "--note", "WHY"), "go on with it")
     out.say(f"{store} now holds the {restored.copy.events} events of {file}.")
     if restored.previous is not None:

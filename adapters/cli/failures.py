@@ -16,6 +16,7 @@ from ...application.settlement import SettlementRefusal, SettlementRefused
 from ...application.take_over import TakeoverRefused
 from ...application.turn_context import HistoryTooLarge, HistoryUnusable
 from ...domain.errors import (
+    BackupDamaged,
     StoreBehindAnchor,
     StoreDamaged,
     StoreError,
@@ -201,6 +202,8 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.USAGE, "store_version_older", message, next_step)
         case StoreVersionNewer():
             return _explained(ExitCode.USAGE, error.code, error.detail)
+        case BackupDamaged():
+            return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, "Name another backup.")
         case StoreUnreadable():
             return Failure(ExitCode.CORRUPTION, str(error.code), error.detail, _PUT_BACK)
         case ViewsDamaged():

@@ -129,7 +129,7 @@ class SqliteReader(EventReader):
         return Standing(None if row is None else row[0], condition.generation, behind, copied, gap)
 
     def _gap_behind(self, run_id: RunId, newest_row: int) -> bool:
-        """Whether an event is missing behind the newest one of a run without end: rows have no gaps (ADR 0007).
+        """Whether an event is missing behind the newest one of a run without end: rows have no gaps (ADR 0050).
 
         What the view has seen to be whole is not looked at again, so many runs cost what lies between them.
         """

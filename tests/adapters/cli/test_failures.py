@@ -95,7 +95,7 @@ def test_every_error_of_a_store_is_known_here() -> None:
             "StoreUnreadable",
             "StoreDamaged",
         ),
-        *("StoreNotAdopted", "StoreBehindAnchor", "StoreGone"),
+        *("StoreNotAdopted", "StoreBehindAnchor", "StoreGone", "BackupDamaged"),
     }
     found: set[str] = set()
     left = [errors.StoreError]

@@ -199,6 +199,9 @@ def test_a_backup_of_a_damaged_store_is_kept_and_says_so(worked: Program) -> Non
     content = file.read_bytes()
     before = worked.bytes_of_store()
     refused(worked("restore", file, "--json"), 4, "store_damaged")
+    said = worked("restore", file).err
+    assert "Name another backup" in said
+    assert "abandon" not in said  # the store itself may be whole
     assert (worked.bytes_of_store(), file.read_bytes()) == (before, content)
 
 
