@@ -49,11 +49,16 @@ class ExportedClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportBegin:
-    """What is going to be exported; the session's own stream first, then its runs in the order of admission."""
+    """What is going to be exported; the session's own stream first, then its runs in the order of admission.
+
+    Attributes:
+        foreign: the store cannot vouch for all of these runs: absence of a fact proves nothing (SPEC section 6).
+    """
 
     session_id: SessionId
     heads: tuple[StreamHead, ...]
     redacted: bool
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +109,9 @@ class ExportSession:
             heads = tuple(head for stream in streams if (head := _head(reader, stream)) is not None)
             if not heads:
                 raise SessionMissing(session_id)
-            for stream in streams[1:]:
-                standing_of(reader, RunId(stream.partition(":")[2]))
-            yield ExportBegin(session_id, heads, redacted)
+            runs = (RunId(head.stream.partition(":")[2]) for head in heads if head.stream != streams[0])
+            foreign = [run_id for run_id in runs if standing_of(reader, run_id).foreign]
+            yield ExportBegin(session_id, heads, redacted, bool(foreign))
             events, claims = 0, list[ExportedClaim]()
             for head in heads:
                 for sealed in events_after(reader, head.stream, 0, FIRST_PREVIOUS_DIGEST):

@@ -123,7 +123,7 @@ class JudgeHistory:
 
 def judge(history: History) -> Judgement:
     """Judge a history that was read."""
-    foreign = bool(history.unreadable)  # a fact may stand where nothing could be read
+    foreign = history.foreign or bool(history.unreadable)  # a fact may stand where nothing could be read
     runs = {RunId(run.identity.run_id): judged(run, foreign=foreign) for run in history.runs}
     facts = facts_of(history, runs, foreign=foreign)
     planned = plan(facts)

@@ -62,7 +62,7 @@ def facts_of(history: History, runs: Mapping[RunId, JudgedRun], *, foreign: bool
         protocol=None if source_facts is None or source_facts.opening is None else source_facts.opening.protocol,
         cwd=cwd,
         earlier=earlier,
-        adopt=True,
+        adopt=not history.foreign,
         existing=existing,
     )
 

@@ -140,6 +140,7 @@ class History:
         session: the session's own events, None where the format has none and an import makes them.
         lines: how many lines that are not blank were looked at.
         redacted: texts were replaced, and digests are those of the original.
+        foreign: whoever wrote the file could not vouch that no fact is missing.
     """
 
     format: str
@@ -149,6 +150,7 @@ class History:
     session: tuple[SealedEvent, ...] | None = None
     lines: int = 0
     redacted: bool = False
+    foreign: bool = False
 
     @property
     def unreadable(self) -> tuple[Finding, ...]:

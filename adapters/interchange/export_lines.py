@@ -1,7 +1,7 @@
 """Our own export as JSON lines: a header with the heads, one line an event, and a last line with the claims.
 
 The last line has the digest of every byte before it, so a file that was cut or touched is no export (SPEC section 19).
-The same session gives the same bytes in every store.
+The same session gives the same bytes in every store that vouches for it; any other store's header says `foreign`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def lines_of_export(parts: Iterable[ExportPart]) -> Iterator[bytes]:
                     "session_id": part.session_id,
                     "redacted": part.redacted,
                     "heads": [head._asdict() for head in part.heads],
+                    **({"foreign": True} if part.foreign else {}),
                 }
             )
         else:

@@ -76,6 +76,7 @@ class _Export:
             tuple(self._streams.get(session_stream(session), _Stream()).sealed),
             self._reading.lines,
             redacted=self._header.get("redacted") is True,
+            foreign=self._header.get("foreign", False) is not False,
         )
 
     def _take(self, place: Place, line: Members) -> None:

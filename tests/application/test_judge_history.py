@@ -16,6 +16,7 @@ from safepoint.domain.events.run import CancelRequested, RunStatus
 from safepoint.domain.events.session import RunAbandoned
 from safepoint.ports.contract_kit.recorded_runs import NOON, RecordedSession
 from safepoint.ports.history_format import Finding, FindingCode, Place
+from safepoint.ports.store_keeping import Trust
 
 READ = HistoryReader(history_formats())
 
@@ -118,3 +119,16 @@ def test_a_reader_knows_every_format_of_the_specification() -> None:
     named = {"safepoint", "maka", "openai-chat", "openai-responses", "anthropic", "claude-code", "codex"}
     assert set(READ.formats) == named
     assert {name: one.name for name, one in READ.formats.items()} == {name: name for name in named}
+
+
+@pytest.mark.parametrize("trust", [Trust.COPIED, Trust.BEHIND_ANCHOR])
+def test_an_export_of_a_store_that_cannot_vouch_is_judged_as_foreign(
+    store: MemoryStore, recorded: RecordedSession, trust: Trust
+) -> None:
+    """Its dispatch may have been lost: here the call may have been executed."""
+    recorded.keep(store.events, recorded.called("x"))
+    store.distrust(trust)
+    judgement = judged(store, recorded)
+    assert judgement.history.foreign
+    assert [verdict.status for verdict in judgement.runs[0].resolution.verdicts] == ["indeterminate"]
+    assert {"foreign_run_not_adopted", "dangling_tool_state"} <= set(codes(judgement))
