@@ -6,11 +6,11 @@ SPEC section 6. A store ahead of its anchor is normal: its writer was killed bet
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from ...domain.errors import StoreBehindAnchor, StoreNotAdopted, StoreUnreadable
 from ...ports.store_keeping import StoreCondition, Trust
-from .anchor_record import AnchorReading, NoAnchor
+from .anchor_record import AnchorReading, AnchorRecord, NoAnchor
 from .place import FileIdentity, Place
 from .position import newest, position_at
 
@@ -54,13 +54,16 @@ def judge(
         return StoreCondition(trust, detail, control.store_id, control.generation, events, anchored)
 
     if here is None or not here.same_file_as(control.recorded):
-        return condition(Trust.COPIED, f"{place.database} is not the file that was recorded: a copy, or restored")
+        copied = f"{place.database} is not the file that was recorded: a copy, or restored"
+        if _is_behind(anchor, control, events):  # so it is with a backup that was restored, too
+            copied += f"; and its end is lost: {anchor.counter} events were kept, and {events} are there"
+        return condition(Trust.COPIED, copied)
     if isinstance(anchor, NoAnchor):
         trust = Trust.ANCHOR_MISSING if anchor is NoAnchor.MISSING else Trust.ANCHOR_MISMATCH
         return condition(trust, f"the anchor {place.anchor} is {anchor}")
     if anchor.store_id != control.store_id:
         return condition(Trust.ANCHOR_MISMATCH, f"the anchor {place.anchor} belongs to another store")
-    if anchor.counter > events:
+    if _is_behind(anchor, control, events):
         lost = f"{anchor.counter} events were kept, and {events} are there"
         return condition(Trust.BEHIND_ANCHOR, f"the end of {place.database} is lost: {lost}")
     if position_at(connection, anchor.counter).digest != anchor.digest:
@@ -68,6 +71,11 @@ def judge(
             Trust.ANCHOR_MISMATCH, f"{place.database} does not hold the events that its anchor was made for"
         )
     return condition(Trust.OK, "the store agrees with its anchor")
+
+
+def _is_behind(anchor: AnchorReading, control: Control, events: int) -> TypeGuard[AnchorRecord]:
+    """Whether the store's own anchor says that it once had more."""
+    return isinstance(anchor, AnchorRecord) and anchor.store_id == control.store_id and anchor.counter > events
 
 
 def require_writable(condition: StoreCondition) -> None:

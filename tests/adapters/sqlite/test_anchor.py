@@ -276,6 +276,23 @@ def test_a_copy_without_its_anchor_is_a_copy(path: Path, recorded: RecordedSessi
     adopt_and_go_on(copy)
 
 
+def test_a_copy_that_also_lost_its_end_is_said_to_be_both(
+    path: Path, recorded: RecordedSession, store: SqliteStore
+) -> None:
+    store.close()
+    copy = path.with_name("copy.sqlite")
+    shutil.copyfile(path, copy)
+    shutil.copyfile(anchor_of(path), anchor_of(copy))
+    kept = look(path)[0]
+    with Anchor(anchor_of(copy), 1.0).exclusively() as held:
+        held.write(AnchorRecord(kept.store_id, kept.events + 2, DIGEST))
+    condition, foreign = look(copy)
+    assert (condition.trust, foreign) == (Trust.COPIED, True)
+    assert "not the file that was recorded" in condition.detail
+    assert f"{kept.events + 2} events were kept, and {kept.events} are there" in condition.detail
+    adopt_and_go_on(copy)
+
+
 def test_the_anchor_is_read_before_the_view_is_opened(
     path: Path, recorded: RecordedSession, store: SqliteStore
 ) -> None:
