@@ -39,12 +39,15 @@ def export_file(out: Output, store: Path, session_id: SessionId, to: Path | None
             raise UsageError(
                 f"There is no session {session_id} in this store.", hint, code="unknown_session"
             ) from error
+    if counted.foreign:
+        out.tell("This store cannot vouch that no fact of these runs is missing; the export says so, and is judged so.")
     if not to_standard_output:
         out.say(f"Exported {counted.events} events of {counted.streams} streams to {one_line(to)}.")
     members = {
         "session_id": session_id,
         "file": None if to is None else str(to),
         "redacted": redact,
+        "foreign": counted.foreign,
         "streams": counted.streams,
         "events": counted.events,
         "exit_code": int(ExitCode.DONE),
@@ -57,12 +60,14 @@ class _Counted:
     """Counts what passes."""
 
     def __init__(self) -> None:
+        self.foreign = False
         self.streams = 0
         self.events = 0
 
     def of(self, parts: Iterable[ExportPart]) -> Iterator[ExportPart]:
         for part in parts:
             if isinstance(part, ExportBegin):
+                self.foreign = part.foreign
                 self.streams = len(part.heads)
             elif isinstance(part, ExportedEvent):
                 self.events += 1

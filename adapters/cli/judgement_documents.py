@@ -22,10 +22,10 @@ IMPORT: Final = "safepoint.cli.import.v1"
 
 MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     JUDGE: (
-        *("file", "format", "session_id", "lines", "redacted", "decision", "reasons", "notes", "findings"),
+        *("file", "format", "session_id", "lines", "redacted", "foreign", "decision", "reasons", "notes", "findings"),
         *("counts", "runs", "operations", "issues", "has_corruption", "requires_reconciliation", "replay", "exit_code"),
     ),
-    EXPORT: ("session_id", "file", "redacted", "streams", "events", "exit_code"),
+    EXPORT: ("session_id", "file", "redacted", "foreign", "streams", "events", "exit_code"),
     IMPORT: (
         *("file", "format", "session_id", "imported", "already_there", "run_ids", "events", "refused", "detail"),
         *("findings", "issues", "commands", "exit_code"),
@@ -42,6 +42,7 @@ def of_judgement(judgement: Judgement, *, full: bool) -> Json:
         "session_id": history.session_id,
         "lines": history.lines,
         "redacted": history.redacted,
+        "foreign": history.foreign,
         "decision": "park" if judgement.reasons else "continue",
         "reasons": [_of_reason(reason) for reason in judgement.reasons],
         "notes": [{"code": note.code.value, "detail": dict(note.detail)} for note in judgement.notes],

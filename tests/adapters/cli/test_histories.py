@@ -167,7 +167,9 @@ def test_a_session_goes_into_another_store_and_back_without_a_loss(program: Prog
     imported = program.bare("import", first, *elsewhere, "--json")
     assert list(imported.document) == ["schema", *documents.MEMBERS[documents.IMPORT]]
     assert (imported.code, imported.document["imported"]) == (0, True)
-    assert program.bare("export", "s1", "--out", second, *elsewhere).code == 0
+    again = program.bare("export", "s1", "--out", second, *elsewhere, "--json")
+    assert (again.code, again.document["foreign"], ran.document["foreign"]) == (0, True, False)
+    assert "cannot vouch" in again.err
     (head, *events, _), (head_again, *events_again, _) = (one.read_bytes().splitlines() for one in (first, second))
     assert events_again == events
     assert json.loads(head_again) == {**json.loads(head), "foreign": True}
@@ -215,7 +217,7 @@ def test_a_redacted_export_is_judged_and_never_imported(program: Program) -> Non
     assert "sk-test" not in redacted
     path = written(program, redacted.encode(), "redacted.jsonl")
     judged = program.bare("judge", path, "--json").document
-    assert judged["redacted"]
+    assert (judged["redacted"], judged["foreign"]) == (True, True)
     assert [one["code"] for one in judged["reasons"]] == ["foreign_run_not_adopted"], "as all that was imported"
     refused = program("import", path, "--json")
     assert (refused.code, refused.document["refused"], refused.document["events"]) == (2, "redacted", 0)
