@@ -299,9 +299,9 @@ def test_the_anchor_is_read_before_the_view_is_opened(
     """A commit between the two puts the store ahead of its anchor; the other way round it would be a false alarm."""
 
     class Overtaken(Anchor):
-        def read(self) -> AnchorReading:
+        def read(self, *, unlocked: bool = False) -> AnchorReading:
             recorded.keep(store.events, recorded.text("meanwhile"))
-            return super().read()
+            return super().read(unlocked=unlocked)
 
     reader = open_reader(path)
     reader._readers._anchor = Overtaken(anchor_of(path), 1.0)
