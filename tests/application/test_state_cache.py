@@ -128,9 +128,10 @@ def test_what_can_be_read_of_a_run_and_what_is_wrong_behind_it(world: World) -> 
     world.opened("q", session="t")
     damaged(world, "a")
     with world.events.snapshot() as reader:
-        sound, nothing = readable(reader, RunId("q"))
-        run, damage = readable(reader, RunId("r"))
-    assert (sound.sequence, nothing) == (2, None)
+        sound = readable(reader, RunId("q"))
+        run, damage, suspected = readable(reader, RunId("r"))
+    assert (sound.run.sequence, sound.damage, sound.suspected) == (2, None, sound.run)
+    assert suspected is run  # its chain verifies to the end
     assert run.sequence == 2
     assert damage is not None
     assert "orphan_response" in damage

@@ -31,7 +31,10 @@ OF_NO_FORMAT_HERE = {
     "pi_session.jsonl",
 }
 """Formats that SPEC section 19 does not list: told as unknown, never guessed."""
-REFUSED = {"claudecode_edge_cases.jsonl": ImportRefusal.UNREADABLE, "codex_function_calls.jsonl": ImportRefusal.UNREADABLE}
+REFUSED = {
+    "claudecode_edge_cases.jsonl": ImportRefusal.UNREADABLE,
+    "codex_function_calls.jsonl": ImportRefusal.UNREADABLE,
+}
 RESULTS_IN_UNREADABLE_LINES = {"claudecode_edge_cases.jsonl": 1}
 """The list counts an answer under a misspelt member; we tell of the line instead."""
 
