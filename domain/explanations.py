@@ -93,7 +93,7 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.FOREIGN_RUN_NOT_ADOPTED: Explanation(
         "This store was copied, restored or imported, so what it does not hold may still have happened.",
-        "Work on the original store, or say that this one is the one to go on with: `safepoint adopt --note WHY`. In "
+        "Work on the original store, or say that this is the one to go on with: `safepoint adopt --note WHY`. In "
         "an adopted store, `safepoint resume --session SESSION --adopt` continues such a run knowingly.",
     ),
     ParkReason.RUNTIME_OFFSET_MISMATCH: Explanation(
