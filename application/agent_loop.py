@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import anyio
 
-from ..domain.errors import StoreError, WriteRefused
+from ..domain.errors import WriteRefused
 from ..domain.events.run import RunStatus
 from ..domain.events.tool import ToolCalled
 from ..domain.reasons import FailureClass, WriteRefusal
-from ..domain.replay.blocks import SegmentBlocks
-from ..domain.replay.history import History
 from ..domain.replay.items import Item
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
@@ -24,15 +22,14 @@ from .call_order import predecessors
 from .intake import Step, step_of
 from .model_steps import ModelSteps
 from .preflight import Refused
-from .run_ending import RunEnding
+from .run_ending import RunEnding, may_be_ended
+from .run_history import RunHistory
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary, ToolNotOver
 
 STEPS_MAX = 500
 EVENTS_MAX = 10_000
-
-_NOT_OURS_ANY_MORE = frozenset({WriteRefusal.RUN_SEALED, WriteRefusal.RUN_CLAIMED, WriteRefusal.OWNER_FENCED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,7 @@ class AgentLoop:
         self._steps_max = steps_max
         self._events_max = events_max
         self._budget = budget
-        self._history = History.shown(prompt.history)
-        self._blocks = SegmentBlocks()
-        self._fed = 0
+        self._history = RunHistory(recorder, prompt.history)
         self._text = ""
 
     async def run(self) -> RunOutcome:
@@ -113,10 +108,8 @@ class AgentLoop:
             return await self._failed(FailureClass.STEP_LIMIT, error)
         except ToolNotOver as error:
             return await self._failed(FailureClass.TOOL_NOT_OVER, error)
-        except StoreError:
-            raise
         except Exception as error:
-            if not isinstance(error, WriteRefused) or error.code not in _NOT_OURS_ANY_MORE:
+            if may_be_ended(error):
                 await self._failed(FailureClass.APP_RESTARTED, error)
             raise
         if failure is not None and not self._stopping.is_set():
@@ -150,7 +143,7 @@ class AgentLoop:
         request = ModelRequest(
             request_id=self._ids.fresh(str),
             system_prompt=self._prompt.system,
-            history=self._history.followed_by(self._own_items()),
+            history=self._history.items(),
             tools=self._prompt.tools,
         )
         scope = self._stopping.at_once()
@@ -170,13 +163,6 @@ class AgentLoop:
             raise ProviderFailed(f"the answer cannot be recorded: {refused.detail}") from refused
         self._text = step.text or self._text
         return step
-
-    def _own_items(self) -> tuple[Item, ...]:
-        events = self._recorder.events
-        for event in events[self._fed :]:
-            self._blocks.feed(event)
-        self._fed = len(events)
-        return self._blocks.items()
 
     async def _calls(self, step: Step) -> None:
         """Answer all calls of a step; one that fails does not stop its siblings. What was not recorded is raised."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 from ..domain.errors import StoreError
@@ -56,22 +57,31 @@ class DriveRun:
         Raises:
             StoreError, WriteRefused: the run could not be recorded any further; repair will close it.
         """
+        async with self.driving(begun) as run:
+            started(run)
+            outcome = await self._run_agent(begun, run.recorder, agent, screen, run.stopping, run.questions)
+        self.tell_outcome(begun.identity, outcome)
+        return outcome
+
+    @asynccontextmanager
+    async def driving(self, begun: Begun) -> AsyncIterator[LiveRun]:
+        """Hold a run while somebody drives it, our loop or another's; its session is given up at the end."""
         stopping = Stopping(bound_seconds=self._cancel_bound_seconds)
         recorder = self._run_agent.recorder(begun)
         self._tell(LifecycleKind.EXECUTION_STARTED, begun.identity)
         try:
             with self._live_runs.driving(recorder, stopping) as live_run:
-                started(live_run)
-                outcome = await self._run_agent(begun, recorder, agent, screen, stopping, live_run.questions)
+                yield live_run
         except BaseException as error:
-            error_class = type(error).__name__
-            self._tell(LifecycleKind.EXECUTION_FAILED, begun.identity, error_class=error_class)
+            self._tell(LifecycleKind.EXECUTION_FAILED, begun.identity, error_class=type(error).__name__)
             raise
         finally:
             await in_thread(partial(self._give_up, begun.owned, recorder))
+
+    def tell_outcome(self, identity: ExecutionIdentity, outcome: RunOutcome) -> None:
+        """Tell operators how a run ended that nothing was raised out of."""
         kind = LifecycleKind.EXECUTION_COMPLETED if outcome.failure is None else LifecycleKind.EXECUTION_FAILED
-        self._tell(kind, begun.identity, outcome.failure)
-        return outcome
+        self._tell(kind, identity, outcome.failure)
 
     def _give_up(self, owned: Owned, recorder: RunRecorder) -> None:
         """End the use case, and release the session as soon as nothing of it is open or lives here. SPEC section 7."""

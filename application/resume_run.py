@@ -75,6 +75,21 @@ class Continued:
     repaired: Repaired | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A continuation that has its first commit; nothing was asked of a provider yet."""
+
+    begun: Begun
+    plan: Continue
+    repaired: Repaired
+
+    def continued(self, outcome: RunOutcome) -> Continued:
+        """What became of it."""
+        session_id, run_id = self.begun.identity.session_id, self.begun.identity.run_id
+        plan = self.plan
+        return Continued(session_id, plan.source.run_id, run_id, plan.claim_id, outcome, plan.notes, self.repaired)
+
+
 FOREIGN_RUN: Final = "foreign_run"
 """Stands in a claim beside the drift that was accepted, where a foreign run was continued knowingly. SPEC section 6."""
 _UNWRITABLE: Final = frozenset(
@@ -126,6 +141,17 @@ class ResumeRun:
         Raises:
             StoreError, WriteRefused: the store could not be written, or the new run could not be recorded any further.
         """
+        beginning = await self.begin(session_id, agent, request)
+        if isinstance(beginning, Parked):
+            return beginning
+        outcome = await self._drive(beginning.begun, agent, screen, started)
+        self._failpoints.hit(Failpoint.CONTINUATION_ENDED)
+        return beginning.continued(outcome)
+
+    async def begin(
+        self, session_id: SessionId, agent: Agent, request: PlanRequest | None = None
+    ) -> Parked | Beginning:
+        """Repair, plan, claim and start, for whoever drives the new run; parks and raises as resuming does."""
         request = request or PlanRequest()
         look = await to_thread.run_sync(self._plan, session_id, agent, request)
         if (
@@ -159,11 +185,7 @@ class ResumeRun:
             self._ownership.keep(owned)
             changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
             return Parked(session_id, (begun,), plan.notes, changed, repaired)
-        outcome = await self._drive(begun, agent, screen, started)
-        self._failpoints.hit(Failpoint.CONTINUATION_ENDED)
-        return Continued(
-            session_id, plan.source.run_id, begun.identity.run_id, plan.claim_id, outcome, plan.notes, repaired
-        )
+        return Beginning(begun, plan, repaired)
 
     async def _child_waits(self, plan: Park, session_id: SessionId) -> bool:
         """Whether children of a parked session are repaired all the same, in a store that may be written."""

@@ -7,10 +7,10 @@ from functools import partial
 
 import anyio
 
-from ..domain.errors import SafepointError
+from ..domain.errors import SafepointError, StoreError, WriteRefused
 from ..domain.events.outside import BackgroundSettled, BackgroundStarted
 from ..domain.events.run import CancelRequested, RunError, RunStatus
-from ..domain.reasons import FailureClass
+from ..domain.reasons import FailureClass, WriteRefusal
 from ..ports.background_work import BackgroundWork, JobHandle, JobObservation, JobSettled
 from ..ports.supervisor import Supervisor
 from .over import attached_jobs
@@ -20,6 +20,14 @@ from .supervised_calls import in_thread
 
 JOB_WAIT_SECONDS = 10.0
 LOOK_EVERY_SECONDS = 0.1
+_NOT_OURS_ANY_MORE = frozenset({WriteRefusal.RUN_SEALED, WriteRefusal.RUN_CLAIMED, WriteRefusal.OWNER_FENCED})
+
+
+def may_be_ended(error: Exception) -> bool:
+    """Whether whoever drives a run writes its terminal event after this; where not, repair closes its record."""
+    if isinstance(error, WriteRefused):
+        return error.code not in _NOT_OURS_ANY_MORE
+    return not isinstance(error, StoreError)
 
 
 class RunEnding:

@@ -16,7 +16,7 @@ from .live_runs import LiveRun
 from .ownership import Owned, SessionOwnership
 from .repair_session import Repair, Repaired, RepairKind
 from .run_agent import Screen
-from .start_turn import StartTurn
+from .start_turn import Begun, StartTurn
 from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
@@ -78,6 +78,20 @@ class RunTurn:
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
+        begun, repaired = await self.begin(session_id, text, agent, context=context, budgets=budgets)
+        outcome = await self._drive(begun, agent, screen, started)
+        return TurnResult(session_id, begun.identity.run_id, outcome, repaired)
+
+    async def begin(
+        self,
+        session_id: SessionId,
+        text: str,
+        agent: Agent,
+        *,
+        context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+    ) -> tuple[Begun, Repaired]:
+        """Own the session, repair it and open the run, for whoever drives it; raises as running a turn does."""
         owned = await in_thread(partial(self._ownership.own, session_id))
         try:
             repaired = await in_thread(partial(self._repair, owned))
@@ -90,8 +104,7 @@ class RunTurn:
         except BaseException:
             await in_thread(partial(self._release, owned))
             raise
-        outcome = await self._drive(begun, agent, screen, started)
-        return TurnResult(session_id, begun.identity.run_id, outcome, repaired)
+        return begun, repaired
 
     def _release(self, owned: Owned) -> None:
         try:
