@@ -110,4 +110,5 @@ class AfterDispatch:
             cancel=cancel,
             report=lambda line: self._report(call.tool_name, line[:PROGRESS_CHARS_MAX]),
             failpoints=self._failpoints,
+            evidence=dispatch.evidence,
         )

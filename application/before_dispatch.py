@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from ..domain.errors import RefusedWithoutEffect
 from ..domain.events.event import Json
@@ -15,7 +14,7 @@ from ..domain.reasons import ResponseCode
 from ..domain.tool_results import refused
 from ..ports.ids import Ids
 from ..ports.supervisor import SupervisedSlot, Supervisor
-from ..ports.tool_catalog import BoundCall
+from ..ports.tool_catalog import BoundCall, Workspace
 from .abandonable_call import AbandonableCall, Raised, Returned
 from .preflight import Admitted, Refused
 from .run_recorder import RunRecorder
@@ -37,11 +36,11 @@ class BeforeDispatch:
     """Makes admitted calls of one run ready.
 
     Args:
-        workspace: the run's folder, absolute.
+        workspace: the run's folder.
     """
 
     def __init__(
-        self, recorder: RunRecorder, supervisor: Supervisor, ids: Ids, stopping: Stopping, workspace: Path
+        self, recorder: RunRecorder, supervisor: Supervisor, ids: Ids, stopping: Stopping, workspace: Workspace
     ) -> None:
         self._recorder = recorder
         self._supervisor = supervisor

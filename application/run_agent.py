@@ -11,6 +11,7 @@ from ..ports.failpoints import Failpoints
 from ..ports.ids import Ids
 from ..ports.model_step import TextDelta, ThinkingDelta
 from ..ports.supervisor import Supervisor
+from ..ports.tool_catalog import Workspace
 from .after_dispatch import AfterDispatch
 from .agent import Agent
 from .agent_loop import EVENTS_MAX, STEPS_MAX, AgentLoop, Prompt, RunOutcome
@@ -157,7 +158,8 @@ class RunAgent:
     ) -> ToolBoundary:
         asking = Asking(recorder, agent.gate, self._ids, stopping, questions)
         preflight = Preflight(recorder, agent.catalog, asking, begun.grants, self._limits.loops)
-        before = BeforeDispatch(recorder, self._supervisor, self._ids, stopping, agent.workspace)
+        workspace = Workspace(agent.workspace, agent.workspace_identity)
+        before = BeforeDispatch(recorder, self._supervisor, self._ids, stopping, workspace)
         after = AfterDispatch(
             recorder,
             Implementations(stopping, format_seconds_max=self._limits.format_seconds_max),

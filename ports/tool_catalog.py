@@ -43,6 +43,18 @@ class ToolSpec:
         return ToolProfile(name=self.name, schema_digest=self.schema_digest, contract_digest=self.contract_digest)
 
 
+class Workspace(NamedTuple):
+    """The folder that a run works in, as evidence is made for it.
+
+    Attributes:
+        path: absolute.
+        identity: as it was observed when the run began; None where the folder has none.
+    """
+
+    path: Path
+    identity: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What an implementation may know of its call. F20.
@@ -52,6 +64,7 @@ class ToolContext:
         workspace: the run's folder, absolute.
         cancel: set when the tool should stop; it has a bounded time to do so.
         report: takes a line of progress for the user; not durable, never waits.
+        evidence: what T1 recorded to compare with later; None where the tool computes none.
     """
 
     identity: ExecutionIdentity
@@ -61,6 +74,7 @@ class ToolContext:
     cancel: CancelSignal
     report: Callable[[str], None]
     failpoints: Failpoints
+    evidence: Json = None
 
     def cancelled(self) -> bool:
         """True when the tool should stop."""
@@ -139,7 +153,7 @@ class BoundCall:
     concurrency_limit: int | None = None
     writes_workspace: bool = True
     no_effect_errors: tuple[type[BaseException], ...] = ()
-    evidence_of: Callable[[Path], Json] | None = field(default=None, repr=False)
+    evidence_of: Callable[[Workspace], Json] | None = field(default=None, repr=False)
     format: Callable[[object], object] | None = field(default=None, repr=False)
 
     @property
@@ -152,7 +166,7 @@ class BoundCall:
         """True unless the call only reads."""
         return self.contract.mode is not RecoveryMode.REPLAY_SAFE
 
-    def evidence(self, workspace: Path) -> Json:
+    def evidence(self, workspace: Workspace) -> Json:
         """What T1 records to compare with later, or None.
 
         Raises:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
+from ...ports.tool_catalog import Workspace
 
 ATTRIBUTE = "__safepoint_tool__"
 """Where the declaration stands on the function, which itself stays what it was."""
@@ -50,7 +50,7 @@ class Declaration:
     repeat_free: bool = False
     supervised: bool | None = None
     writes_workspace: bool | ByArguments[bool] | None = None
-    evidence: Callable[[Mapping[str, Any], Path], Json] | None = field(default=None, repr=False)
+    evidence: Callable[[Mapping[str, Any], Workspace], Json] | None = field(default=None, repr=False)
     format_result: Callable[[Any], object] | None = field(default=None, repr=False)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
+from ...ports.tool_catalog import Workspace
 from .declaration import ATTRIBUTE, ByArguments, checked_declaration
 from .supervised_entry import SUPERVISED_ATTRIBUTE, SupervisedEntry
 
@@ -34,7 +34,7 @@ def tool(
     repeat_free: bool = False,
     supervised: bool | None = None,
     writes_workspace: bool | ByArguments[bool] | None = None,
-    evidence: Callable[[Mapping[str, Any], Path], Json] | None = None,
+    evidence: Callable[[Mapping[str, Any], Workspace], Json] | None = None,
     format_result: Callable[[Any], object] | None = None,
 ) -> Callable[[FunctionT], FunctionT]: ...
 
@@ -61,7 +61,8 @@ def tool(function: FunctionT | None = None, /, **declared: Any) -> FunctionT | C
         repeat_free: repeating it is always fine, such as for a build.
         supervised: True to run it in a process of its own, False never to.
         writes_workspace: whether it may change files of the workspace; by default yes, unless it is replay-safe.
-        evidence: computes before T1 what recovery compares with later, from the arguments and the workspace.
+        evidence: computes before T1 what recovery compares with later, from the arguments and the workspace; the
+            function finds it again as `context.evidence`.
         format_result: makes strict JSON of what the function returns.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...domain.events.event import Json
@@ -20,6 +19,7 @@ from ...ports.tool_catalog import (
     SyncCall,
     ToolContext,
     ToolSpec,
+    Workspace,
 )
 from .declaration import Declaration, ToolDefinitionError, declaration_of
 from .parameters import MisfitArguments, Parameters
@@ -121,7 +121,9 @@ def _resolved(declared: Any, typed: Mapping[str, Any]) -> Any:
     return declared(typed) if callable(declared) else declared
 
 
-def _evidence(compute: Callable[[Mapping[str, Any], Path], Json], typed: Mapping[str, Any], workspace: Path) -> Json:
+def _evidence(
+    compute: Callable[[Mapping[str, Any], Workspace], Json], typed: Mapping[str, Any], workspace: Workspace
+) -> Json:
     return compute(typed, workspace)
 
 

@@ -51,6 +51,7 @@ def context_json(context: ToolContext) -> dict[str, Json]:
         "operation_id": context.operation_id,
         "idempotency_key": context.idempotency_key,
         "workspace": str(context.workspace),
+        "evidence": context.evidence,
     }
 
 
@@ -63,6 +64,7 @@ def _context_from(given: Any) -> ToolContext:
         cancel=_Unconnected(),
         report=lambda _: None,
         failpoints=_Unconnected(),
+        evidence=given.evidence,
     )
 
 

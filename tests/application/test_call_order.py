@@ -20,7 +20,7 @@ from safepoint.domain.events.tool import Effect
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.replay.items import ResultItem
 from safepoint.ports.model_step import CallBlock
-from safepoint.ports.tool_catalog import BoundCall
+from safepoint.ports.tool_catalog import BoundCall, ToolContext
 
 from .wiring import Process, beside, check_sound, go, until
 
@@ -115,14 +115,16 @@ def test_evidence_is_computed_after_the_outcome_of_the_call_before() -> None:
     content = ["0"]
 
     @tool(resource_key="file", evidence=lambda typed, workspace: content[0])
-    def write(n: int) -> str:
+    def write(context: ToolContext, n: int) -> str:
         """Write."""
+        assert context.evidence == content[0], "an implementation finds what was recorded for it"
         content[0] = str(n)
         return "ok"
 
     process = Process()
     result = go(lambda: process.turn("go", step(3, "write"), [write]))
     assert [one.evidence for one in process.dispatches(result.run_id)] == ["0", "0", "1"]
+    check_sound(process, result.run_id)
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,10 @@ async def pay_later(context: ToolContext, amount: int) -> int:
 
 
 @tool(recovery="replay_safe", supervised=True)
-def look(fail: bool) -> str:
+def look(context: ToolContext, fail: bool) -> object:
     """Look at something."""
+    if fail is False and context.evidence is not None:
+        return context.evidence
     if fail:
         raise OSError("cannot see")
     return "seen"

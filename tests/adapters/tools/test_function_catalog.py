@@ -17,7 +17,7 @@ from safepoint.domain.errors import RefusedWithoutEffect
 from safepoint.domain.events.event import Json
 from safepoint.domain.events.tool import Effect, Life, RecoveryMode
 from safepoint.domain.reasons import ResponseCode
-from safepoint.ports.tool_catalog import AsyncCall, BoundCall, SchemaMismatch, SyncCall, ToolContext
+from safepoint.ports.tool_catalog import AsyncCall, BoundCall, SchemaMismatch, SyncCall, ToolContext, Workspace
 
 GOLDEN_DIGESTS = {
     "greet": (
@@ -255,10 +255,10 @@ def test_a_formatter_makes_json_and_its_failure_does_not_undo_the_effect() -> No
 
 
 def test_evidence_is_computed_from_arguments_and_workspace(tmp_path: Path) -> None:
-    @tool(recovery="reconcile", evidence=lambda arguments, workspace: {"at": str(workspace / arguments["path"])})
+    @tool(recovery="reconcile", evidence=lambda arguments, workspace: {"at": str(workspace.path / arguments["path"])})
     def write(path: str) -> None: ...
 
-    assert bind(write, path="a").evidence(tmp_path) == {"at": str(tmp_path / "a")}
+    assert bind(write, path="a").evidence(Workspace(tmp_path, None)) == {"at": str(tmp_path / "a")}
 
 
 def test_digests_of_schema_and_contract_are_what_they_were() -> None:

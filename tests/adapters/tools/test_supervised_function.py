@@ -149,3 +149,8 @@ def test_a_tool_in_the_users_own_script_is_found_there(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.stderr == ""
     assert ended.stdout.splitlines() == ["4 done", "The tool refused before it did anything: too much none"]
+
+
+def test_the_evidence_crosses_the_border_too(run: Run, context: ToolContext) -> None:
+    object.__setattr__(context, "evidence", {"a": [1, None]})
+    assert run("look", fail=False).result.result == {"a": [1, None]}
