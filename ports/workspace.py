@@ -19,11 +19,13 @@ class WorkspaceSeen(NamedTuple):
         identity: `workspace:v1:<uuid>`.
         canonical_path: absolute, every link resolved.
         notice: what could not be done beside it, for a person; such as a Git exclude file that cannot be written.
+        renewed_from: the identity that it had before a person renewed it.
     """
 
     identity: str
     canonical_path: str
     notice: str | None = None
+    renewed_from: str | None = None
 
 
 class Absent(StrEnum):
@@ -85,4 +87,11 @@ class WorkspaceIdentity(Protocol):
 
         A marker that is there is never changed. `WorkspaceMissing` is then about the folder, and `CouldNotLook` also
         says that the marker could not be made.
+        """
+
+    @abstractmethod
+    def renew(self, path: str) -> WorkspaceObservation:
+        """Give a folder that is a copy an identity of its own, at a person's word; the old one is named beside it.
+
+        Whole or not at all, whenever it is interrupted. A folder without a marker is only looked at.
         """

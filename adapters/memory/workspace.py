@@ -22,6 +22,7 @@ class MemoryWorkspaces(WorkspaceIdentity):
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._folders: dict[str, str | None] = {}
+        self._renewed_from: dict[str, str] = {}
         self._unreadable: set[str] = set()
         self._lock = threading.Lock()
 
@@ -48,11 +49,22 @@ class MemoryWorkspaces(WorkspaceIdentity):
         if path not in self._folders:
             return WorkspaceMissing(Absent.FOLDER, path)
         uuid = self._folders[path]
-        return WorkspaceMissing(Absent.MARKER, path) if uuid is None else WorkspaceSeen(IDENTITY_PREFIX + uuid, path)
+        if uuid is None:
+            return WorkspaceMissing(Absent.MARKER, path)
+        return WorkspaceSeen(IDENTITY_PREFIX + uuid, path, None, self._renewed_from.get(uuid))
 
     def ensure(self, path: str) -> WorkspaceObservation:
         """Look at a folder, and give it an identity when it has none."""
         with self._lock:
             if self._folders.get(path, "") is None and path not in self._unreadable:
                 self._folders[path] = self._ids.fresh(str)
+            return self.observe(path)
+
+    def renew(self, path: str) -> WorkspaceObservation:
+        """Give a folder another identity."""
+        with self._lock:
+            before = self.observe(path)
+            if isinstance(before, WorkspaceSeen):
+                uuid = self._ids.fresh(str)
+                self._folders[path], self._renewed_from[uuid] = uuid, before.identity
             return self.observe(path)

@@ -19,6 +19,13 @@ _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_SUCH_WAY = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 
 
+class Marker(NamedTuple):
+    """What a marker says: the UUID, and the one that it replaced where a person renewed it."""
+
+    uuid: str
+    renewed_from: str | None = None
+
+
 class Fault(NamedTuple):
     """What is wrong with a marker that is there."""
 
@@ -26,8 +33,8 @@ class Fault(NamedTuple):
     detail: str
 
 
-def read_marker(folder: int) -> str | Fault | None:
-    """Return the UUID in the marker of an open folder, what is wrong with it, or None when there is none.
+def read_marker(folder: int) -> Marker | Fault | None:
+    """Return what the marker of an open folder says, what is wrong with it, or None when there is none.
 
     Raises:
         OSError: could not look.
@@ -50,7 +57,7 @@ def read_marker(folder: int) -> str | Fault | None:
         os.close(file)
     if len(data) > MARKER_BYTES_MAX:
         return Fault(MarkerFault.OVERSIZED, f"the marker has more than {MARKER_BYTES_MAX} bytes")
-    return _uuid_in(data)
+    return _marker_in(data)
 
 
 def as_uuid(text: str) -> str:
@@ -71,7 +78,29 @@ def create_marker(folder: int, uuid: str) -> None:
     os.fsync(folder)
 
 
-def _uuid_in(data: bytes) -> str | Fault:
+def replace_marker(folder: int, uuid: str, renewed_from: str) -> None:
+    """Give an open folder another marker, durably; it has the old one or the new one, whenever this is interrupted.
+
+    Raises:
+        OSError: it could not be replaced.
+    """
+    fields = {"renewed_from": renewed_from, "schema_version": MARKER_SCHEMA_VERSION, "uuid": uuid}
+    temporary = f"{MARKER_NAME}.{uuid}.tmp"
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    try:
+        os.write(file, canonical.encode(fields) + b"\n")
+        os.fsync(file)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        os.rename(temporary, MARKER_NAME, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+        os.close(file)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+    os.fsync(folder)
+
+
+def _marker_in(data: bytes) -> Marker | Fault:
     try:
         marker = canonical.decode(data)
     except canonical.CanonicalError as error:
@@ -84,7 +113,8 @@ def _uuid_in(data: bytes) -> str | Fault:
             MarkerFault.NEWER, f"the marker has schema version {version}; this program knows {MARKER_SCHEMA_VERSION}"
         )
     if version is not True and version == MARKER_SCHEMA_VERSION and isinstance(uuid, str) and _UUID.fullmatch(uuid):
-        return uuid
+        before = marker.get("renewed_from")
+        return Marker(uuid, before if isinstance(before, str) and _UUID.fullmatch(before) else None)
     return Fault(MarkerFault.MALFORMED, "the marker is damaged: schema version or UUID is not one")
 
 

@@ -21,7 +21,7 @@ from ...ports.workspace import (
     WorkspaceSeen,
 )
 from .git_exclude import exclude_from_git
-from .marker import Fault, as_uuid, create_marker, read_marker
+from .marker import Fault, as_uuid, create_marker, read_marker, replace_marker
 
 _Look: TypeAlias = Callable[[int, str], WorkspaceObservation]
 """Gets the open folder and its canonical path."""
@@ -46,6 +46,17 @@ class MarkerWorkspaceIdentity(WorkspaceIdentity):
         it.
         """
         return self._with_folder(path, self._ensured)
+
+    def renew(self, path: str) -> WorkspaceObservation:
+        """Replace the marker by one with a fresh UUID, which names the old one."""
+        return self._with_folder(path, self._renewed)
+
+    def _renewed(self, folder: int, canonical_path: str) -> WorkspaceObservation:
+        found = _seen(folder, canonical_path)
+        if isinstance(found, WorkspaceSeen):
+            before = found.identity.removeprefix(IDENTITY_PREFIX)
+            replace_marker(folder, as_uuid(self._ids.fresh(str)), before)
+        return _seen(folder, canonical_path)
 
     def _ensured(self, folder: int, canonical_path: str) -> WorkspaceObservation:
         found = _seen(folder, canonical_path)
@@ -81,4 +92,5 @@ def _seen(folder: int, canonical_path: str, notice: str | None = None) -> Worksp
         return WorkspaceMissing(Absent.MARKER, canonical_path)
     if isinstance(found, Fault):
         return WorkspaceRefused(found.fault, canonical_path, found.detail)
-    return WorkspaceSeen(IDENTITY_PREFIX + found, canonical_path, notice)
+    before = None if found.renewed_from is None else IDENTITY_PREFIX + found.renewed_from
+    return WorkspaceSeen(IDENTITY_PREFIX + found.uuid, canonical_path, notice, before)

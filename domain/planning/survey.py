@@ -11,14 +11,25 @@ from ..events.model import ModelStepCompleted
 from ..events.outside import (
     BackgroundSettled,
     BackgroundStarted,
+    CheckpointAccepted,
     PermissionClosed,
     PermissionDecided,
     PermissionRequested,
+    WorkspaceRebaselined,
     WorkspaceRenewed,
     WorkspaceTransitioned,
 )
 from ..events.run import BudgetSet, ContinuationStarted, RunEnded, RunOpened
-from ..events.tool import Life, Statement, ToolAttested, ToolDispatched, ToolRedeliveryStarted, ToolResponded
+from ..events.tool import (
+    Life,
+    RecoveryMode,
+    Statement,
+    ToolAttested,
+    ToolCalled,
+    ToolDispatched,
+    ToolRedeliveryStarted,
+    ToolResponded,
+)
 from ..identifiers import ExecutionIdentity, HandleId, IncarnationId, OperationId
 
 
@@ -28,6 +39,18 @@ class Delivery(NamedTuple):
     operation_id: OperationId
     life: Life
     incarnation_id: IncarnationId
+
+
+class Baseline(NamedTuple):
+    """What the files of a workspace were accepted to be: by a checkpoint, or by a person. SPEC section 16."""
+
+    carrier: str
+    ref: str
+    tree_id: str
+    policy_hash: str
+
+
+PATHS_READ_MAX = 10_000
 
 
 class Survey:
@@ -45,10 +68,16 @@ class Survey:
         last_step: the model step that was completed last.
         spending: what the run used, and what it may use.
         workspace_identity, cwd: where the run was at its end.
+        workspace_epoch: how often the baseline was set anew; None where no fact says it.
+        baseline: the newest that this run accepted, None where it accepted none.
+        written: what was dispatched since then, or since the first event, and may have changed files.
+        paths_read: arguments of calls that only read, the first `PATHS_READ_MAX` texts of them.
     """
 
     __slots__ = (
+        "_calls",
         "_newest",
+        "baseline",
         "cwd",
         "declared_over",
         "deliveries",
@@ -58,9 +87,12 @@ class Survey:
         "open_jobs",
         "open_permissions",
         "opening",
+        "paths_read",
         "spending",
         "terminals",
+        "workspace_epoch",
         "workspace_identity",
+        "written",
     )
 
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
@@ -76,6 +108,11 @@ class Survey:
         self.spending = Spending()
         self.workspace_identity: str | None = None
         self.cwd: str | None = None
+        self.workspace_epoch: int | None = None
+        self.baseline: Baseline | None = None
+        self.written: dict[OperationId, ToolDispatched] = {}
+        self.paths_read: set[str] = set()
+        self._calls: dict[str, ToolCalled] = {}
         self._newest: ExecutionIdentity | None = None
         for event in events:
             self.feed(event, event.identity)
@@ -109,6 +146,15 @@ class Survey:
         earlier = self.deliveries.get(operation_id, ())
         self.spending.feed(event)
         self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
+        if type(event) is ToolDispatched:
+            call = self._calls.pop(event.call_id, None)
+            if event.contract.mode is not RecoveryMode.REPLAY_SAFE:
+                self.written[operation_id] = event
+            elif call is not None and isinstance(call.args, dict) and len(self.paths_read) < PATHS_READ_MAX:
+                self.paths_read.update(value for value in call.args.values() if isinstance(value, str))
+
+    def _take_call(self, event: ToolCalled) -> None:
+        self._calls[event.call_id] = event
 
     def _take_statement(self, event: ToolAttested) -> None:
         if event.statement is Statement.OVER:
@@ -122,7 +168,11 @@ class Survey:
         self.open_permissions.pop(event.request_id, None)
         self.spending.feed(event)
 
-    def _take_use(self, event: ToolResponded | BudgetSet) -> None:
+    def _take_use(self, event: BudgetSet) -> None:
+        self.spending.feed(event)
+
+    def _take_answer_of_call(self, event: ToolResponded) -> None:
+        self._calls.pop(event.call_id, None)
         self.spending.feed(event)
 
     def _take_job(self, event: BackgroundStarted) -> None:
@@ -134,6 +184,12 @@ class Survey:
 
     def _take_transition(self, event: WorkspaceTransitioned) -> None:
         self.workspace_identity, self.cwd = event.to_identity, event.path
+        self.workspace_epoch = event.workspace_epoch
+
+    def _take_baseline(self, event: CheckpointAccepted | WorkspaceRebaselined) -> None:
+        self.workspace_epoch = event.workspace_epoch
+        self.baseline = Baseline(event.carrier, event.ref, event.tree_id, event.policy_hash)
+        self.written = {}
 
     def _take_renewal(self, event: WorkspaceRenewed) -> None:
         self.workspace_identity = event.to_identity
@@ -141,7 +197,8 @@ class Survey:
     # By exact type: most events are none of these.
     _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
         ToolDispatched: _take_delivery,
-        ToolResponded: _take_use,
+        ToolCalled: _take_call,
+        ToolResponded: _take_answer_of_call,
         BudgetSet: _take_use,
         ToolRedeliveryStarted: _take_delivery,
         ToolAttested: _take_statement,
@@ -154,6 +211,8 @@ class Survey:
         PermissionClosed: _take_answer,
         BackgroundStarted: _take_job,
         BackgroundSettled: _take_job_end,
+        CheckpointAccepted: _take_baseline,
+        WorkspaceRebaselined: _take_baseline,
         WorkspaceTransitioned: _take_transition,
         WorkspaceRenewed: _take_renewal,
     }

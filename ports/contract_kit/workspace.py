@@ -124,3 +124,23 @@ class WorkspaceIdentityContract:
             path = folders.make(f"folder-{attempt}")
             made = at_once([partial(workspaces.ensure, path)] * 4)
             assert len({seen(observation).identity for observation in made}) == 1
+
+    def test_a_copy_that_is_renewed_is_another_workspace_and_says_what_it_was(
+        self, workspaces: WorkspaceIdentity, folders: Folders
+    ) -> None:
+        original = seen(workspaces.ensure(folders.make("a")))
+        copy = folders.copy(folders.path("a"), "b")
+        renewed = seen(workspaces.renew(copy))
+        assert renewed.identity != original.identity
+        assert renewed.renewed_from == original.identity
+        assert seen(workspaces.observe(copy)) == seen(workspaces.ensure(copy)) == renewed
+        assert seen(workspaces.observe(folders.path("a"))) == original
+
+    def test_what_has_no_identity_is_not_renewed(
+        self, workspaces: WorkspaceIdentity, folders: Folders, unreadable: str
+    ) -> None:
+        bare = folders.make("a")
+        assert isinstance(workspaces.renew(bare), WorkspaceMissing)
+        assert isinstance(workspaces.observe(bare), WorkspaceMissing)
+        assert isinstance(workspaces.renew(folders.path("nowhere")), WorkspaceMissing)
+        assert isinstance(workspaces.renew(unreadable), CouldNotLook)

@@ -346,6 +346,9 @@ class GatedWorkspaces(WorkspaceIdentity):
     def ensure(self, path: str) -> WorkspaceObservation:
         return self.observe(path)
 
+    def renew(self, path: str) -> WorkspaceObservation:
+        raise AssertionError("nobody renews a workspace here")
+
 
 class _Sink(LifecycleSink):
     """Between an approved plan and the look that revalidates it, others may act."""
