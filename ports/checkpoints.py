@@ -1,0 +1,183 @@
+"""Copies of a workspace's content that a run can be bound to. SPEC section 16, F15: they never approve a resume."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeAlias
+
+from ..domain.events.event import Timestamp
+from .workspace import CouldNotLook
+
+CHECKPOINT_KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_-]{0,98}[0-9A-Za-z])?")
+DIFFERENCES_MAX = 1000
+
+
+class Checkpoint(NamedTuple):
+    """A kept copy of a workspace, as the fact that accepts it names it.
+
+    Attributes:
+        carrier: the kind of store that keeps it, such as `git`.
+        ref: its name there; one name never comes to mean other content.
+        tree_id: names the content itself: equal for equal files, and only for them.
+        policy_hash: names which files are in it: two checkpoints of one policy can be compared.
+    """
+
+    carrier: str
+    ref: str
+    tree_id: str
+    policy_hash: str
+
+
+class KeptCheckpoint(NamedTuple):
+    """One that is there, whether a fact accepts it or not.
+
+    Attributes:
+        folder: the canonical path of the workspace that it was made of.
+    """
+
+    checkpoint: Checkpoint
+    made_at: Timestamp
+    folder: str
+
+
+class WhyUnsupported(StrEnum):
+    """What keeps a folder from having checkpoints. A closed set: each is told to the person, never worked around."""
+
+    NO_GIT = "no_git"
+    GIT_TOO_OLD = "git_too_old"
+    NOT_A_REPOSITORY = "not_a_repository"
+    REPOSITORY_NOT_TRUSTED = "repository_not_trusted"
+    REPOSITORY_FORMAT = "repository_format"
+    BARE_REPOSITORY = "bare_repository"
+    INSIDE_GIT_FOLDER = "inside_git_folder"
+    FOLDER_IGNORED = "folder_ignored"
+    EVERYTHING_IGNORED = "everything_ignored"
+    SPARSE_CHECKOUT = "sparse_checkout"
+    SUBMODULES = "submodules"
+    NESTED_REPOSITORY = "nested_repository"
+    LFS = "lfs"
+    CASE_COLLISION = "case_collision"
+    PLATFORM = "platform"
+
+
+class Unsupported(NamedTuple):
+    """Looked, and this folder cannot have checkpoints: only the weaker mode is left, chosen before T1. R18."""
+
+    why: WhyUnsupported
+    detail: str
+    paths: tuple[str, ...] = ()
+
+
+class CheckpointMissing(NamedTuple):
+    """Looked, and the checkpoint is not there, is not whole, or its name means other content."""
+
+    ref: str
+    detail: str
+
+
+class Differs(StrEnum):
+    """How a path of the folder differs from the checkpoint."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+class Difference(NamedTuple):
+    """One path that differs.
+
+    Attributes:
+        path: relative to the workspace, with `/`; bytes that are no UTF-8 as `os.fsdecode` gives them, so that the file
+            can be opened by it. Nothing but `shown` belongs in a fact or before a person.
+    """
+
+    path: str
+    how: Differs
+
+    @property
+    def shown(self) -> str:
+        """The path as strict text: odd bytes as `\\xNN`."""
+        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+class Compared(NamedTuple):
+    """The folder was compared with the checkpoint.
+
+    Attributes:
+        differences: by path, at most `DIFFERENCES_MAX`; empty where the content is the same.
+        total: how many there are.
+        same_policy: False where other files would be captured today than then, such as after a change of what is
+            ignored: a difference may then come from there.
+    """
+
+    differences: tuple[Difference, ...]
+    total: int
+    same_policy: bool
+
+
+class Materialized(NamedTuple):
+    """The content stands in a folder of its own, whole."""
+
+    path: str
+
+
+class TargetTaken(NamedTuple):
+    """Something is at the target already; it was not touched."""
+
+    path: str
+
+
+Capture: TypeAlias = Checkpoint | Unsupported | CouldNotLook
+Verification: TypeAlias = Compared | CheckpointMissing | Unsupported | CouldNotLook
+Materialization: TypeAlias = Materialized | TargetTaken | CheckpointMissing | Unsupported | CouldNotLook
+
+
+class Checkpoints(Protocol):
+    """Captures, compares, writes out and removes; what is accepted, and what follows, others decide.
+
+    No method changes a file of the folder, or what belongs to the user in its repository. Whoever is killed at any
+    point leaves at most a checkpoint that no fact names; the same call again finishes the work. Methods block (they
+    may read a whole workspace) and may be called from several threads and processes at once.
+    """
+
+    @abstractmethod
+    def capture(self, folder: str, key: str) -> Capture:
+        """Keep a copy of the folder's content: what the user tracks, and what is untracked and not ignored.
+
+        The caller sees to it that nothing writes meanwhile (SPEC section 16, *When*). It lasts until it is removed.
+
+        Args:
+            folder: the workspace; it may lie inside a larger repository, of which only it is captured.
+            key: names this checkpoint in its store for good, as `CHECKPOINT_KEY` allows; letters, digits, `_` and `-`.
+                Captured again under the same key: the same answer for the same content, and for other content
+                `CouldNotLook`.
+
+        Raises:
+            ValueError: the key is none.
+        """
+
+    @abstractmethod
+    def kept(self, folder: str) -> tuple[KeptCheckpoint, ...] | Unsupported | CouldNotLook:
+        """All checkpoints in the store of this folder, the oldest first; those of other workspaces in one store too."""
+
+    @abstractmethod
+    def verify(self, folder: str, checkpoint: Checkpoint) -> Verification:
+        """Compare the folder's content with a checkpoint, which is read whole: what is missing of it is told.
+
+        A file of the checkpoint that is there unchanged is no difference, also where it is ignored by now.
+        """
+
+    @abstractmethod
+    def materialize(self, folder: str, checkpoint: Checkpoint, target: str) -> Materialization:
+        """Write the content into a new folder, which appears whole or not at all and can have checkpoints itself.
+
+        Args:
+            folder: where the checkpoint was made: it is looked up in that store, and the folder is not touched.
+            target: must not be there; its parent must.
+        """
+
+    @abstractmethod
+    def remove(self, folder: str, ref: str) -> bool | Unsupported | CouldNotLook:
+        """Give a checkpoint up; False where there was none. Its content goes when its store next collects garbage."""
