@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ..application.run_agent import RunAgent
     from ..application.run_turn import RunTurn
     from ..application.settle_operation import SettleOperation
+    from ..application.settle_workspace import SettleWorkspace
     from ..application.start_turn import StartTurn
     from ..application.take_over import TakeOver
     from ..application.verify_store import Verification, VerifyStore
@@ -106,6 +107,7 @@ else:  # most processes need few of them: each is imported when it is first made
     RunAgent = later("..application.run_agent", "RunAgent")
     RunTurn = later("..application.run_turn", "RunTurn")
     SettleOperation = later("..application.settle_operation", "SettleOperation")
+    SettleWorkspace = later("..application.settle_workspace", "SettleWorkspace")
     StartTurn = later("..application.start_turn", "StartTurn")
     TakeOver = later("..application.take_over", "TakeOver")
     VerifyStore = later("..application.verify_store", "VerifyStore")
@@ -283,6 +285,9 @@ class Composition(containers.DeclarativeContainer):
         sink,
     )
     commands_from_elsewhere.add_args(providers.Callable(_heard, cancel_run, decide_permission, settle_operation))
+    settle_workspace = providers.Factory(
+        SettleWorkspace, events, store.provided.views, ledger, ownership, repair_family, workspaces, spines
+    )
     give_up_run = providers.Factory(GiveUpRun, events, ledger, ownership, repair_session, spines)
     take_over = providers.Factory(TakeOver, ownership, repair_session, store)
     plan_resume = providers.Factory(

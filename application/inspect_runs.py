@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..domain.errors import StoreDamaged
+from ..domain.events.outside import WorkspaceTransitioned
 from ..domain.events.run import ExecutionProfile
 from ..domain.events.session import OperationAttested
 from ..domain.events.tool import Statement, ToolAttested
@@ -60,6 +61,7 @@ class RunSeen:
         facts: the newest of its facts, oldest first; `facts_left_out` older ones are not among them.
         damage: why what follows the verified events cannot be read; None where nothing does.
         foreign: the store cannot vouch for what is absent in it.
+        cwd: the folder that it worked in, or that it is to go on in, by its facts.
     """
 
     row: RunRow
@@ -74,6 +76,7 @@ class RunSeen:
     facts_left_out: int
     damage: Damage | None
     foreign: bool
+    cwd: str | None = None
 
     @property
     def unsettled(self) -> tuple[OperationSeen, ...]:
@@ -110,7 +113,7 @@ class InspectRuns:
             return None
         facts: deque[TimelineFact] = deque(maxlen=facts_max)
         with self._store.snapshot() as reader:
-            head, damage, said = _read(reader, run_id, facts, full=full)
+            head, damage, said, folder = _read(reader, run_id, facts, full=full)
             standing = reader.standing(run_id)
             foreign = standing.foreign
             if standing.gap and damage is None:
@@ -132,6 +135,7 @@ class InspectRuns:
             head.sequence - len(facts),
             damage,
             foreign,
+            folder or row.cwd,
         )
 
     def _operations(self, run: Run, resolution: Resolution, said: Sequence[Attestation]) -> tuple[OperationSeen, ...]:
@@ -166,18 +170,20 @@ def _said_in_session(reader: EventReader, session_id: SessionId | None, run_id: 
 
 def _read(
     reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool
-) -> tuple[Head, Damage | None, list[Attestation]]:
-    """Fold a run as far as it verifies, and find what a person said of its operations."""
-    head, said = empty(run_stream(run_id)), list[Attestation]()
+) -> tuple[Head, Damage | None, list[Attestation], str | None]:
+    """Fold a run as far as it verifies, and find what a person said of its operations, and where it is to go on."""
+    head, said, folder = empty(run_stream(run_id)), list[Attestation](), None
     try:
         for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
             head = advance(head, sealed)
             if isinstance(sealed.event, ToolAttested):
                 said.append(sealed.event)
+            elif isinstance(sealed.event, WorkspaceTransitioned):
+                folder = sealed.event.path
             if facts.maxlen:
                 facts.append(fact_of(sealed, full=full))
     except DamagedEvent as error:
-        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error)), said
+        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error)), said, folder
     except StoreDamaged as error:
-        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail), said
-    return head, None, said
+        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail), said, folder
+    return head, None, said, folder

@@ -64,7 +64,7 @@ class AgentParts:
         """
         seen = look(folder)
         if not isinstance(seen, WorkspaceSeen):
-            raise _unusable(seen)
+            raise unusable(seen)
         return self.at(Path(seen.canonical_path), seen.identity)
 
     def at(self, folder: Path, identity: str | None) -> Agent:
@@ -94,7 +94,7 @@ def require_folder(folder: str, workspaces: WorkspaceIdentity) -> None:
     """
     seen = workspaces.observe(folder)
     if not isinstance(seen, WorkspaceSeen) and not (isinstance(seen, WorkspaceMissing) and seen.what is Absent.MARKER):
-        raise _unusable(seen)
+        raise unusable(seen)
 
 
 def agent_for_resume(
@@ -192,7 +192,8 @@ def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionPr
     return AgentParts(provider, catalog, gate_of(options.policy, tools=names, scripted=scripted, recorded=policy))
 
 
-def _unusable(seen: WorkspaceMissing | WorkspaceRefused | CouldNotLook) -> UsageError:
+def unusable(seen: WorkspaceMissing | WorkspaceRefused | CouldNotLook) -> UsageError:
+    """What is said of a folder that cannot be worked in."""
     match seen:
         case WorkspaceMissing():
             return UsageError(

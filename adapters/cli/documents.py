@@ -27,6 +27,7 @@ DECIDE: Final = "safepoint.cli.decide.v1"
 SETTLE: Final = "safepoint.cli.settle.v1"
 ABANDON: Final = "safepoint.cli.abandon.v1"
 TAKEOVER: Final = "safepoint.cli.takeover.v1"
+WORKSPACE: Final = "safepoint.cli.workspace.v1"
 DOCTOR: Final = "safepoint.cli.doctor.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
@@ -66,6 +67,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     TAKEOVER: (
         *("session_id", "result", "owner_pid", "owner_host", "also_interrupted", "repaired", "commands", "exit_code"),
     ),
+    WORKSPACE: ("action", "folder", "identity", "before", "elsewhere", "runs", "by", "commands", "exit_code"),
     DOCTOR: ("store", "exists", "checks", "catalog", "judged", "stranded", "not_judged", "exit_code"),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
@@ -109,6 +111,7 @@ _LISTS: Final = frozenset(
         "checks",
         "stranded",
         "not_judged",
+        "elsewhere",
     }
 )
 _FLAGS: Final = frozenset({"resumable", "repair_pending", "provider_assumed", "exists", "sound"})

@@ -12,6 +12,7 @@ from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
 from ...application.run_turn import SessionQuarantined
+from ...application.settle_workspace import WorkspaceUnusable
 from ...application.settlement import SettlementRefusal, SettlementRefused
 from ...application.take_over import TakeoverRefused
 from ...application.turn_context import HistoryTooLarge, HistoryUnusable
@@ -39,6 +40,8 @@ from ...domain.sealing import DamagedEvent
 from ...ports.incarnations import Liveness, OwnershipUnavailable
 from ...ports.provider_failures import ProviderUnusable
 from ...ports.store_backup import CopyTargetTaken, StoreInUse
+from ...ports.workspace import WorkspaceSeen
+from .agents import unusable
 from .exit_codes import ExitCode
 from .usage import UsageError
 
@@ -81,6 +84,8 @@ def failure_of(error: BaseException) -> Failure:
         case SettlementRefused():
             exit_code, hint = _SETTLEMENTS[error.code]
             return Failure(exit_code, error.code, f"Nothing was recorded: {error.detail}.", hint)
+        case WorkspaceUnusable() if not isinstance(error.observed, WorkspaceSeen):
+            return failure_of(unusable(error.observed))
         case NothingToGiveUp():
             hint = "`safepoint status --session SESSION` shows how it stands."
             return Failure(

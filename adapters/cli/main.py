@@ -34,6 +34,7 @@ from .commands.show import show
 from .commands.status import status
 from .commands.takeover import takeover
 from .commands.verify import verify
+from .commands.workspace import workspace
 
 ABOUT = "Continue an AI-agent run safely after its process died in the middle of a tool call."
 LOG_VARIABLE = "SAFEPOINT_LOG"
@@ -52,6 +53,7 @@ COMMANDS: dict[str, Any] = {
     "settle": settle,
     "abandon": abandon,
     "takeover": takeover,
+    "workspace": workspace,
     "doctor": doctor,
     "verify": verify,
     "rebuild": rebuild,

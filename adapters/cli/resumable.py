@@ -38,8 +38,8 @@ class Source:
 
     @property
     def cwd(self) -> str | None:
-        """The folder that it worked in."""
-        return None if self.seen is None else self.seen.row.cwd
+        """The folder that it worked in, or is to go on in."""
+        return None if self.seen is None else self.seen.cwd
 
 
 def source_of(runtime: Runtime, summary: SessionSummary) -> Source:

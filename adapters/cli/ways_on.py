@@ -117,6 +117,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
         yield _resume(session, again, "continue without the calls that wait for permission", "--drop-permissions")
+    yield from _of_copies(parking.reasons, commands)
     if codes & _WORKSPACE and parking.cwd is not None:
         yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
     drift = _drift(parking.reasons)
@@ -137,6 +138,15 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         uncertain = bool(codes & _UNCERTAIN)
         told = "go on without it: the model is told that its outcome is unknown" if uncertain else "start a new turn"
         yield _new_turn(session, commands, told)
+
+
+def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[WayOn]:
+    for reason in reasons:
+        paths = reason.detail.get("paths")
+        if reason.code is ParkReason.WORKSPACE_COPY_AMBIGUOUS and isinstance(paths, list) and paths:
+            here = str(paths[-1])
+            yield WayOn(commands.about("workspace", "adopt", here), "say that this folder is the workspace")
+            yield WayOn(commands.about("workspace", "renew", here), "say that this folder is another workspace")
 
 
 def _larger_budget(spent: Mapping[str, Any]) -> Iterator[str]:

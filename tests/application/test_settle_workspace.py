@@ -58,7 +58,7 @@ def agent_in(process: Resuming, act: Counted, folder: str) -> Agent:
     return replace(agent, workspace=Path(folder), workspace_identity=getattr(seen, "identity", None))
 
 
-def test_the_copy_is_reported_from_both_places_and_parks_in_the_one_that_is_not_recorded(
+def test_a_copy_is_reported_and_parks_what_was_interrupted_in_the_other_place(
     copied: Resuming, act: Counted
 ) -> None:
     settle = settling(copied)

@@ -57,3 +57,46 @@ def test_a_session_is_not_named_like_an_option(program: Program) -> None:
     ran = program(*program.run("--session=-dash"))
     assert ran.code == 2
     assert "does not begin with a dash" in ran.err
+
+
+def test_a_person_says_that_the_copy_is_the_workspace(program: Program, tmp_path: Path) -> None:
+    script = killed(program, "P7")
+    copy = tmp_path / "copy"
+    shutil.copytree(program.workspace, copy)
+    shown = program("workspace", "show", copy, "--json")
+    assert (shown.code, shown.document["elsewhere"]) == (3, [str(program.workspace)])
+    parked = program("resume", "s1", "--script", script, "--workspace", copy, "--json").document
+    assert f"safepoint workspace adopt {copy}" in " ".join(way["command"] for way in parked["commands"])
+    adopted = program("workspace", "adopt", copy, "--by", "Ada", "--json").document
+    assert [run["session_id"] for run in adopted["runs"]] == ["s1"]
+    assert "transitioned" in program("show", "s1").out
+    ran = program("resume", "s1", "--script", script)  # the record names the copy by now
+    assert ran.code == 0, ran
+    assert (copy / "effects.log").read_text().splitlines() == ["paid", "paid"]
+    assert program.effects == ["paid"]
+
+
+def test_a_person_says_that_the_copy_is_another_workspace(program: Program, tmp_path: Path) -> None:
+    script = killed(program, "P7")
+    copy = tmp_path / "copy"
+    shutil.copytree(program.workspace, copy)
+    renewed = program("workspace", "renew", copy, "--json").document
+    assert renewed["identity"] != renewed["before"]
+    assert (renewed["runs"], renewed["elsewhere"]) == ([], [])
+    assert program("workspace", "show", copy).code == 0
+    assert program("resume", "s1", "--script", script).code == 0
+    assert program.effects == ["paid", "paid"]
+
+
+def test_looking_at_a_workspace_needs_no_store_and_makes_none(program: Program) -> None:
+    script = killed(program, "P7")
+    assert script.exists()
+    other = program.folder / "other.sqlite"
+    ran = program.bare("workspace", "show", program.workspace, "--store", other, "--json")
+    assert (ran.code, ran.document["runs"]) == (0, [])
+    assert not other.exists()
+
+
+def test_a_folder_without_a_marker_is_no_workspace(program: Program, tmp_path: Path) -> None:
+    ran = program("workspace", "show", tmp_path, "--json")
+    assert (ran.code, ran.document["code"]) == (2, "workspace_missing")
