@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..application.check_deploy import CheckDeploy
     from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
     from ..application.decide_permission import DecidePermission
+    from ..application.deliver_again import DeliverAgain
     from ..application.drive_run import DriveRun
     from ..application.export_session import ExportSession
     from ..application.give_up_run import GiveUpRun
@@ -50,10 +51,14 @@ if TYPE_CHECKING:
     from ..application.inspect_runs import InspectRuns
     from ..application.inspect_sessions import InspectSessions
     from ..application.judge_history import HistoryReader
+    from ..application.late_outcome import LateOutcomes
     from ..application.live_runs import LiveRuns
     from ..application.over import OverJudge
     from ..application.places import Places
     from ..application.plan_resume import PlanResume
+    from ..application.reconcile_operations import ReconcileOperations
+    from ..application.reconcile_session import ReconcileSession
+    from ..application.reconcilers import Reconcilers
     from ..application.record_settled_jobs import RecordSettledJobs
     from ..application.repair_everything import RepairEverything, RepairStep
     from ..application.repair_family import RepairFamily
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
     from ..application.settle_workspace import SettleWorkspace
     from ..application.start_turn import StartTurn
     from ..application.take_over import TakeOver
+    from ..application.uncertain_operations import UncertainOperations
     from ..application.verify_store import Verification, VerifyStore
     from .interchange.formats import history_formats
     from .observation.guarded_sink import GuardedSink
@@ -86,6 +92,7 @@ else:  # most processes need few of them: each is imported when it is first made
     AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
     CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
     DecidePermission = later("..application.decide_permission", "DecidePermission")
+    DeliverAgain = later("..application.deliver_again", "DeliverAgain")
     DriveRun = later("..application.drive_run", "DriveRun")
     ExportSession = later("..application.export_session", "ExportSession")
     GiveUpRun = later("..application.give_up_run", "GiveUpRun")
@@ -94,10 +101,14 @@ else:  # most processes need few of them: each is imported when it is first made
     InspectRuns = later("..application.inspect_runs", "InspectRuns")
     InspectSessions = later("..application.inspect_sessions", "InspectSessions")
     HistoryReader = later("..application.judge_history", "HistoryReader")
+    LateOutcomes = later("..application.late_outcome", "LateOutcomes")
     LiveRuns = later("..application.live_runs", "LiveRuns")
     OverJudge = later("..application.over", "OverJudge")
     Places = later("..application.places", "Places")
     PlanResume = later("..application.plan_resume", "PlanResume")
+    ReconcileOperations = later("..application.reconcile_operations", "ReconcileOperations")
+    ReconcileSession = later("..application.reconcile_session", "ReconcileSession")
+    Reconcilers = later("..application.reconcilers", "Reconcilers")
     RecordSettledJobs = later("..application.record_settled_jobs", "RecordSettledJobs")
     RepairEverything = later("..application.repair_everything", "RepairEverything")
     RepairFamily = later("..application.repair_family", "RepairFamily")
@@ -110,6 +121,7 @@ else:  # most processes need few of them: each is imported when it is first made
     SettleWorkspace = later("..application.settle_workspace", "SettleWorkspace")
     StartTurn = later("..application.start_turn", "StartTurn")
     TakeOver = later("..application.take_over", "TakeOver")
+    UncertainOperations = later("..application.uncertain_operations", "UncertainOperations")
     VerifyStore = later("..application.verify_store", "VerifyStore")
     history_formats = later(".interchange.formats", "history_formats")
     GuardedSink = later(".observation.guarded_sink", "GuardedSink")
@@ -250,6 +262,34 @@ class Composition(containers.DeclarativeContainer):
         RepairEverything, ledger, ownership, repair_session, store, store.provided.views, live_operations
     )
     settle_jobs = providers.Factory(RecordSettledJobs, ledger, spines, jobs)
+    reconcilers = providers.Singleton(Reconcilers, providers.List())
+    reconcile_operations = providers.Factory(
+        ReconcileOperations,
+        async_ledger,
+        providers.Factory(UncertainOperations, events, ledger, over, workspaces),
+        providers.Factory(
+            DeliverAgain,
+            async_ledger,
+            spines,
+            supervisor,
+            live_operations,
+            providers.Factory(LateOutcomes, ledger, spines, live_operations),
+            failpoints,
+        ),
+        reconcilers,
+        supervisor,
+        spines,
+        sink,
+    )
+    reconcile_session = providers.Factory(
+        ReconcileSession,
+        store.provided.views,
+        ownership,
+        repair_family,
+        settle_jobs,
+        reconcile_operations,
+        live_operations,
+    )
     # The store is the durable sink of T1 and T2, so runs may declare the protocol (SPEC section 5).
     start_turn = providers.Factory(StartTurn, events, async_ledger, spines, TOOL_BOUNDARY_PROTOCOL)
     places = providers.Singleton(Places)
@@ -312,6 +352,7 @@ class Composition(containers.DeclarativeContainer):
         ids,
         failpoints,
         sink,
+        reconcile_operations,
     )
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
     check_deploy = providers.Factory(CheckDeploy, inspect_sessions, plan_resume)

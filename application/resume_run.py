@@ -30,6 +30,8 @@ from .drive_run import DriveRun
 from .live_runs import LiveRun
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest, PlanResume, fresh_ids
+from .reconcile_operations import Hands, ReconcileOperations
+from .reconciliation import OperationReconciled
 from .record_settled_jobs import RecordSettledJobs
 from .repair_session import Repair, Repaired, started_from
 from .run_agent import Screen
@@ -47,7 +49,7 @@ class Parked:
         reasons: every failing gate, in their order.
         changed: what differed between the plan and the world right before execution; the reasons are then of the second
             look.
-        repaired: what was closed before the plan was made.
+        repaired: what was closed before the plan was made, and `reconciled` what was then looked at again.
     """
 
     session_id: SessionId
@@ -55,6 +57,7 @@ class Parked:
     notes: tuple[Note, ...] = ()
     changed: tuple[RevalidationCode, ...] = ()
     repaired: Repaired | None = None
+    reconciled: tuple[OperationReconciled, ...] = ()
 
     @property
     def codes(self) -> tuple[ParkReason, ...]:
@@ -73,6 +76,7 @@ class Continued:
     outcome: RunOutcome
     notes: tuple[Note, ...] = ()
     repaired: Repaired | None = None
+    reconciled: tuple[OperationReconciled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +86,14 @@ class Beginning:
     begun: Begun
     plan: Continue
     repaired: Repaired
+    reconciled: tuple[OperationReconciled, ...] = ()
 
     def continued(self, outcome: RunOutcome) -> Continued:
         """What became of it."""
         session_id, run_id = self.begun.identity.session_id, self.begun.identity.run_id
-        plan = self.plan
-        return Continued(session_id, plan.source.run_id, run_id, plan.claim_id, outcome, plan.notes, self.repaired)
+        plan, source = self.plan, self.plan.source.run_id
+        before = (plan.notes, self.repaired, self.reconciled)
+        return Continued(session_id, source, run_id, plan.claim_id, outcome, *before)
 
 
 FOREIGN_RUN: Final = "foreign_run"
@@ -112,6 +118,7 @@ class ResumeRun:
         ids: Ids,
         failpoints: Failpoints,
         sink: LifecycleSink,
+        reconcile: ReconcileOperations,
     ) -> None:
         self._ledger = ledger
         self._ownership = ownership
@@ -123,6 +130,7 @@ class ResumeRun:
         self._ids = ids
         self._failpoints = failpoints
         self._sink = sink
+        self._reconcile = reconcile
 
     async def __call__(
         self,
@@ -131,17 +139,22 @@ class ResumeRun:
         screen: Screen,
         started: Callable[[LiveRun], None] = lambda run: None,
         request: PlanRequest | None = None,
+        *,
+        reconcile: bool = False,
     ) -> Parked | Continued:
         """Repair, plan, and continue or park.
 
         Args:
             started: told how to stop the new run.
             request: what the caller asks for; by default the session's head run, with nothing accepted.
+            reconcile: whether operations of the run without outcome are looked at again before the plan is made, which
+                may run readers and deliver idempotent calls again.
 
         Raises:
             StoreError, WriteRefused: the store could not be written, or the new run could not be recorded any further.
         """
-        beginning = await self.begin(session_id, agent, request)
+        hands = Hands(agent.catalog, agent.workspace, screen.report) if reconcile else None
+        beginning = await self.begin(session_id, agent, request, hands)
         if isinstance(beginning, Parked):
             return beginning
         outcome = await self._drive(beginning.begun, agent, screen, started)
@@ -149,14 +162,23 @@ class ResumeRun:
         return beginning.continued(outcome)
 
     async def begin(
-        self, session_id: SessionId, agent: Agent, request: PlanRequest | None = None
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        request: PlanRequest | None = None,
+        hands: Hands | None = None,
     ) -> Parked | Beginning:
-        """Repair, plan, claim and start, for whoever drives the new run; parks and raises as resuming does."""
+        """Repair, plan, claim and start, for whoever drives the new run; parks and raises as resuming does.
+
+        Args:
+            hands: to reconcile with before the plan is made; None leaves what is indeterminate as it is.
+        """
         request = request or PlanRequest()
         look = await to_thread.run_sync(self._plan, session_id, agent, request)
         if (
             isinstance(look.plan, Park)
             and not look.repair_pending
+            and not (hands and _may_be_reconciled(look.plan))
             and not await self._child_waits(look.plan, session_id)
         ):
             return self._parked(session_id, look.plan, None)  # nothing to write: a session that never was stays so
@@ -165,7 +187,7 @@ class ResumeRun:
         except SessionBusy as busy:
             return Parked(session_id, (_busy(busy),))
         try:
-            ready = await self._ready(owned, agent, request)
+            ready = await self._ready(owned, agent, request, hands)
         except (StoreError, WriteRefused):
             self._ownership.keep(owned)  # what was written is not known, or the session has another owner
             raise
@@ -175,7 +197,7 @@ class ResumeRun:
         if isinstance(ready, Parked):
             await in_thread(partial(self._give_up, owned))
             return ready
-        plan, repaired = ready
+        plan, repaired, reconciled = ready
         try:
             begun = await self._begin(owned, plan)
         except BaseException:
@@ -184,8 +206,8 @@ class ResumeRun:
         if isinstance(begun, Reason):
             self._ownership.keep(owned)
             changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
-            return Parked(session_id, (begun,), plan.notes, changed, repaired)
-        return Beginning(begun, plan, repaired)
+            return Parked(session_id, (begun,), plan.notes, changed, repaired, reconciled)
+        return Beginning(begun, plan, repaired, reconciled)
 
     async def _child_waits(self, plan: Park, session_id: SessionId) -> bool:
         """Whether children of a parked session are repaired all the same, in a store that may be written."""
@@ -195,21 +217,29 @@ class ResumeRun:
         with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
             self._ownership.release(owned)
 
-    async def _ready(self, owned: Owned, agent: Agent, request: PlanRequest) -> Parked | tuple[Continue, Repaired]:
-        """Repair, plan, and look once more, at the run that was planned for."""
+    async def _ready(
+        self, owned: Owned, agent: Agent, request: PlanRequest, hands: Hands | None
+    ) -> Parked | tuple[Continue, Repaired, tuple[OperationReconciled, ...]]:
+        """Repair, look at the world again where that is allowed, plan, and look once more, at the run that was planned
+        for.
+        """
         repaired = await to_thread.run_sync(self._repair, owned)
         await to_thread.run_sync(self._settle_jobs, owned)
+        reconciled: tuple[OperationReconciled, ...] = ()
+        if hands is not None:
+            head = (await self._ledger.session(owned.session_id)).head
+            reconciled = () if head is None else await self._reconcile(owned, hands, head.run_id)
         fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(owned.session_id))
         plan = (await to_thread.run_sync(self._plan, owned.session_id, agent, request, fresh)).plan
         if isinstance(plan, Park):
-            return self._parked(owned.session_id, plan, repaired)
+            return self._parked(owned.session_id, plan, repaired, reconciled)
         self._tell(LifecycleKind.PLAN_APPROVED, owned.session_id, plan.source.run_id, plan.claim_id)
         pinned = replace(request, run_id=plan.source.run_id)
         again = (await to_thread.run_sync(self._plan, owned.session_id, agent, pinned, fresh)).plan
         if changed := compare(plan, again):
             reasons = again.reasons if isinstance(again, Park) else ()
-            return Parked(owned.session_id, reasons, again.notes, changed, repaired)
-        return plan, repaired
+            return Parked(owned.session_id, reasons, again.notes, changed, repaired, reconciled)
+        return plan, repaired, reconciled
 
     async def _begin(self, owned: Owned, plan: Continue) -> Begun | Reason:
         """Claim, then start. Only what this very attempt acquired goes on."""
@@ -294,10 +324,16 @@ class ResumeRun:
         budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
         return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
 
-    def _parked(self, session_id: SessionId, plan: Park, repaired: Repaired | None) -> Parked:
+    def _parked(
+        self,
+        session_id: SessionId,
+        plan: Park,
+        repaired: Repaired | None,
+        reconciled: tuple[OperationReconciled, ...] = (),
+    ) -> Parked:
         codes = tuple(code.value for code in plan.codes)
         self._sink.record(LifecycleEvent(kind=LifecycleKind.PLAN_PARKED, session_id=session_id, codes=codes))
-        return Parked(session_id, plan.reasons, plan.notes, (), repaired)
+        return Parked(session_id, plan.reasons, plan.notes, (), repaired, reconciled)
 
     def _tell(self, kind: LifecycleKind, session_id: SessionId, run_id: RunId, claim_id: ClaimId) -> None:
         self._sink.record(LifecycleEvent(kind=kind, session_id=session_id, run_id=run_id, claim_id=claim_id))
@@ -311,6 +347,11 @@ def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:
 def _adopted(plan: Continue) -> tuple[str, ...]:
     """What a person consented to beside drift: a run that is foreign."""
     return (FOREIGN_RUN,) if any(note.code is NoteCode.FOREIGN_ADOPTED for note in plan.notes) else ()
+
+
+def _may_be_reconciled(plan: Park) -> bool:
+    """Whether looking again can help, in a store that may be written."""
+    return ParkReason.DANGLING_TOOL_STATE in plan.codes and _UNWRITABLE.isdisjoint(plan.codes)
 
 
 def _busy(busy: SessionBusy) -> Reason:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from ..domain import canonical
 from ..domain.commands import AttestInSession, CommitAttestation
 from ..domain.events.session import NoticePosted, OperationAttested
 from ..domain.events.tool import Effect, Statement, ToolAttested
@@ -15,12 +12,10 @@ from ..domain.session.state import Session
 from ..domain.tool_results import PreparedResult, prepare_result
 from .ownership import Owned
 from .read_operation import OperationRead
+from .recovery_bundle import quoted
 from .settlement import SaidBy, SettlementRefusal, refuse
 from .spines import Spines
 from .tool_facts import response_of
-
-RESULT_CHARS_TOLD_MAX: Final = 2_000
-"""How much of an attested result a notice quotes to the model."""
 
 
 def command_of(
@@ -87,8 +82,4 @@ def _prepared(said: SaidBy) -> PreparedResult:
 def _outcome(said: SaidBy) -> str:
     if said.statement is Statement.NOT_EXECUTED:
         return "not executed"
-    if said.result in (None, ""):
-        return "completed"
-    shown = said.result if isinstance(said.result, str) else canonical.encode(said.result).decode()
-    more = "…" if len(shown) > RESULT_CHARS_TOLD_MAX else ""
-    return f"completed, with this result: {shown[:RESULT_CHARS_TOLD_MAX]}{more}"
+    return f"completed{quoted(said.result)}"

@@ -74,6 +74,7 @@ class Resuming(Process):
             world.ids,
             self.failpoints,
             self.sink,
+            self.reconcile_operations,
         )
 
     def plans(self, agent: Agent, request: PlanRequest | None = None) -> PlannedResume:

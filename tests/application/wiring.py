@@ -35,7 +35,9 @@ from safepoint.application.cancel_run import CancelRun
 from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
 from safepoint.application.decide_permission import COMMAND as DECIDE_PERMISSION
 from safepoint.application.decide_permission import DecidePermission
+from safepoint.application.deliver_again import DeliverAgain
 from safepoint.application.drive_run import DriveRun
+from safepoint.application.late_outcome import LateOutcomes
 from safepoint.application.ledger import Ledger
 from safepoint.application.lineage import read_segment
 from safepoint.application.live_operations import LiveOperations
@@ -44,6 +46,10 @@ from safepoint.application.over import OverJudge
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.places import Places
 from safepoint.application.plan_resume import PlanRequest, PlanResume
+from safepoint.application.reconcile_operations import Hands, ReconcileOperations
+from safepoint.application.reconcile_session import ReconcileSession
+from safepoint.application.reconcilers import Reconcilers
+from safepoint.application.reconciliation import Reconciliation
 from safepoint.application.record_settled_jobs import RecordSettledJobs
 from safepoint.application.repair_preview import RepairPreview
 from safepoint.application.repair_session import RepairSession
@@ -54,7 +60,9 @@ from safepoint.application.settle_operation import COMMAND as SETTLE
 from safepoint.application.settle_operation import SettleOperation
 from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
+from safepoint.application.stopping import Stopping
 from safepoint.application.turn_context import ALL, ContextChoice
+from safepoint.application.uncertain_operations import UncertainOperations
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import Budgets, RunEnded
 from safepoint.domain.events.session import RunAdmitted
@@ -68,6 +76,7 @@ from safepoint.ports.clock import Clock
 from safepoint.ports.handover import Handover
 from safepoint.ports.model_provider import ModelProvider
 from safepoint.ports.permission_gate import PermissionGate
+from safepoint.ports.reconciler import Reconciler
 from safepoint.ports.tool_catalog import ToolCatalog
 from safepoint.ports.workspace import WorkspaceSeen
 
@@ -133,6 +142,7 @@ class Process:
         world: shared with other processes; a new one by default.
         programs: what supervised commands run, by first word.
         cancel_bound_seconds: how long live tools are waited for after a stop.
+        reconcilers: who looks up effects.
         supervisor: in place of one that runs `programs` under the world's locks.
     """
 
@@ -147,6 +157,7 @@ class Process:
         cancel_bound_seconds: float = 5.0,
         places: Places | None = None,
         supervisor: MemorySupervisor | None = None,
+        reconcilers: Iterable[Reconciler] = (),
     ) -> None:
         self.world = world or World()
         self.events_store = FaultyEvents(self.world.store)
@@ -180,17 +191,38 @@ class Process:
         self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive)
         preview = RepairPreview(self.world.jobs)
         self.plan = PlanResume(self.events_store, self.ownership, self.over, self.world.workspaces, preview)
+        settle_jobs = RecordSettledJobs(self.ledger, self.spines, self.world.jobs)
+        self.reconcile_operations = ReconcileOperations(
+            self.async_ledger,
+            UncertainOperations(self.events_store, self.ledger, self.over, self.world.workspaces),
+            DeliverAgain(
+                self.async_ledger,
+                self.spines,
+                self.supervisor,
+                self.live,
+                LateOutcomes(self.ledger, self.spines, self.live),
+                self.failpoints,
+            ),
+            Reconcilers(reconcilers),
+            self.supervisor,
+            self.spines,
+            self.sink,
+        )
+        self.reconcile_session = ReconcileSession(
+            self.world.store.views, self.ownership, self.repair, settle_jobs, self.reconcile_operations, self.live
+        )
         self.resume_run = ResumeRun(
             self.async_ledger,
             self.ownership,
             self.repair,
-            RecordSettledJobs(self.ledger, self.spines, self.world.jobs),
+            settle_jobs,
             self.plan,
             self.drive,
             self.spines,
             self.world.ids,
             self.failpoints,
             self.sink,
+            self.reconcile_operations,
         )
         self.at_owner = AtOwner(self.ownership, self.handover)
         self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.at_owner, self.spines)
@@ -260,10 +292,26 @@ class Process:
         gate: PermissionGate = ALLOW_ALL,
         session_id: SessionId = SESSION,
         request: PlanRequest | None = None,
+        reconcile: bool = False,
     ) -> Parked | Continued:
         """Continue a session's interrupted run, or say why not."""
         agent = self.agent(model, tools, gate)
-        return await self.resume_run(session_id, agent, Screen(), request=request)
+        return await self.resume_run(session_id, agent, Screen(), request=request, reconcile=reconcile)
+
+    async def reconcile(
+        self,
+        tools: ToolCatalog | Iterable[Callable[..., Any]] = (),
+        operation_id: OperationId | None = None,
+        *,
+        session_id: SessionId = SESSION,
+        folder: Path | None = None,
+        stopping: Stopping | None = None,
+    ) -> Reconciliation:
+        """Look at the world again, and settle what can be."""
+        catalog = FunctionCatalog(tools) if isinstance(tools, Iterable) else tools
+        result = await self.reconcile_session(session_id, Hands(catalog, folder), operation_id, stopping)
+        assert result is not None
+        return result
 
     def agent(
         self,

@@ -78,6 +78,7 @@ class ResumingProcess(Process):
             self.shared.ids,
             self.failpoints,
             self.sink,
+            self.reconcile_operations,
         )
 
     def agent(self, model: Model, tools: Tools = (), gate: PermissionGate = ALLOW_ALL) -> Agent:

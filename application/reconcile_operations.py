@@ -1,0 +1,229 @@
+"""Looks at the world again for every operation that is over and has no outcome, and settles it. SPEC section 10.
+
+By the mode that T1 recorded: a reader runs again, an idempotent call is delivered again with its recorded key, evidence
+is compared, a handle is looked up; the rest is parked for a person. Each step may be killed: a second run finishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ..domain.errors import WriteRefused
+from ..domain.events.tool import Life, Observation, RecoveryMode
+from ..domain.identifiers import OperationId, RunId
+from ..domain.reasons import RecoveryReason, WriteRefusal
+from ..domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
+from ..domain.tool_results import PreparedResult
+from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
+from ..ports.reconciler import AskedOperation, Observed
+from ..ports.supervisor import Supervisor
+from ..ports.tool_catalog import ToolCatalog
+from .async_ledger import AsyncLedger
+from .deliver_again import DeliverAgain, Delivery, ignore, same_tool
+from .ownership import Owned
+from .reconcilers import Reconcilers
+from .reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
+from .recovery_bundle import Attempt, Seen, bundle_of
+from .spines import Spines
+from .stopping import Stopping
+from .supervised_calls import in_thread
+from .uncertain_operations import Uncertain, UncertainOperations
+
+RUN_AGAIN: Final = "safepoint.run_again"
+DELIVERED_AGAIN: Final = "safepoint.delivered_again"
+NO_PROMISE: Final = "safepoint.no_promise"
+TRIES_MAX: Final = 8
+"""How often it is looked again while other facts of the run come first."""
+_MOVED_ON: Final = frozenset(
+    {WriteRefusal.TRANSITION_SHAPE_CONFLICT, WriteRefusal.RUN_CLAIMED, WriteRefusal.BUNDLE_INVALID}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What is at hand to look with.
+
+    Attributes:
+        catalog: the tools, which alone can be run again.
+        folder: where the workspace is now; None where it is where the run worked.
+        report: takes progress of tools, by tool name; never raises.
+    """
+
+    catalog: ToolCatalog
+    folder: Path | None = None
+    report: Callable[[str, str], None] = ignore
+
+
+class ReconcileOperations:
+    """Reconciles the operations of one session, under ownership."""
+
+    def __init__(
+        self,
+        ledger: AsyncLedger,
+        operations: UncertainOperations,
+        deliver: DeliverAgain,
+        reconcilers: Reconcilers,
+        supervisor: Supervisor,
+        spines: Spines,
+        sink: LifecycleSink,
+    ) -> None:
+        self._ledger = ledger
+        self._operations = operations
+        self._deliver = deliver
+        self._reconcilers = reconcilers
+        self._supervisor = supervisor
+        self._spines = spines
+        self._sink = sink
+
+    async def __call__(
+        self,
+        owned: Owned,
+        hands: Hands,
+        run_id: RunId | None = None,
+        operation_id: OperationId | None = None,
+        *,
+        stopping: Stopping | None = None,
+    ) -> tuple[OperationReconciled, ...]:
+        """Look at each operation in turn, and settle what can be.
+
+        Args:
+            run_id: only that run's; by default all that are indeterminate.
+            operation_id: of that run, only this one, whatever became of it.
+            stopping: asks to leave the rest as it is.
+
+        Raises:
+            StoreError, WriteRefused: something could not be read or written; doing it again is safe.
+        """
+        stopping = stopping or Stopping()
+        if run_id is not None and operation_id is not None:
+            named = [(run_id, operation_id)]
+        else:
+            found = await in_thread(lambda: list(self._operations.of(owned.session_id)))
+            named = [one for one in found if run_id in (None, one[0])]
+        return tuple([await self._one(owned, hands, *one, stopping) for one in named])
+
+    async def _one(
+        self, owned: Owned, hands: Hands, run_id: RunId, operation_id: OperationId, stopping: Stopping
+    ) -> OperationReconciled:
+        look = partial(self._operations.look, owned.session_id, run_id, operation_id, hands.folder)
+        for _ in range(TRIES_MAX):
+            seen = await in_thread(look)
+            if isinstance(seen, OperationReconciled):
+                return seen
+            if stopping.is_set():
+                return seen.became(LeftAlone(Left.STOPPED))
+            try:
+                became = await self._settle(owned, hands, seen, stopping)
+            except WriteRefused as refused:
+                if refused.code in _MOVED_ON:
+                    continue
+                raise
+            self._tell(owned, seen, became)
+            mode = seen.dispatch.contract.mode
+            return OperationReconciled(operation_id, run_id, seen.dispatch.tool_name, mode, became)
+        return OperationReconciled(operation_id, run_id, "", None, LeftAlone(Left.MOVED_ON))
+
+    async def _settle(
+        self, owned: Owned, hands: Hands, seen: Uncertain, stopping: Stopping
+    ) -> Completed | NowParked | LeftAlone:
+        match seen.dispatch.contract.mode:
+            case RecoveryMode.REPLAY_SAFE | RecoveryMode.IDEMPOTENT:
+                return await self._delivered(owned, hands, seen, stopping)
+            case RecoveryMode.RECONCILE | RecoveryMode.REATTACH:
+                return await self._observed(owned, seen)
+            case RecoveryMode.OUTCOME_UNKNOWN | RecoveryMode.NEVER_AUTO_RETRY:
+                return await self._commit(owned, seen, Seen(Observation.UNREADABLE, NO_PROMISE), None)
+
+    async def _delivered(
+        self, owned: Owned, hands: Hands, seen: Uncertain, stopping: Stopping
+    ) -> Completed | NowParked | LeftAlone:
+        idempotent = seen.dispatch.contract.mode is RecoveryMode.IDEMPOTENT
+        valid_until = seen.operation.key_valid_until
+        if idempotent and valid_until is not None and self._spines.now() > valid_until:
+            detail = f"the key was valid until {valid_until}"
+            return await self._commit(owned, seen, Seen(Observation.UNREADABLE, DELIVERED_AGAIN), None, detail)
+        if seen.foreign:
+            return LeftAlone(Left.FOREIGN)
+        if seen.unusable_workspace is not None:
+            return seen.unusable_workspace
+        bound = same_tool(hands.catalog, seen)
+        if isinstance(bound, LeftAlone):
+            return bound
+        answer = await self._deliver(Delivery(owned, seen, bound, stopping, hands.report))
+        if isinstance(answer, LeftAlone):
+            return answer
+        observation = Observation.REDELIVERED if idempotent else Observation.EFFECT_FREE
+        by = Seen(observation, DELIVERED_AGAIN if idempotent else RUN_AGAIN)
+        return await self._commit(owned, seen, by, answer)
+
+    async def _observed(self, owned: Owned, seen: Uncertain) -> Completed | NowParked | LeftAlone:
+        contract = seen.dispatch.contract
+        reconciler = self._reconcilers.of(contract)
+        if reconciler is None:
+            return LeftAlone(Left.NO_RECONCILER, f"nobody here knows the contract {contract.contract_id}")
+        if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:
+            return seen.unusable_workspace  # parking is for good, and the folder may come back
+        asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity)
+        try:
+            observed = await in_thread(partial(reconciler.observe, asked))
+        except Exception as error:  # noqa: BLE001 (a third party's code: it could not look, which proves nothing)
+            return LeftAlone(Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} raised {type(error).__name__}")
+        if observed.observation is Observation.HANDLE_RUNNING:
+            return LeftAlone(Left.HANDLE_RUNNING, observed.detail)
+        if wrong := misfit(contract.mode, observed):
+            return LeftAlone(
+                Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} answered {wrong}, which settles nothing"
+            )
+        by = Seen(observed.observation, reconciler.reconciler_id, reconciler.version, observed.evidence_digest)
+        became = await self._commit(owned, seen, by, observed.result, observed.detail)
+        if isinstance(became, Completed):
+            with contextlib.suppress(Exception):  # what could not be removed stays
+                await in_thread(partial(reconciler.tidy, asked))
+        return became
+
+    async def _commit(
+        self, owned: Owned, seen: Uncertain, by: Seen, prepared: PreparedResult | None, detail: str = ""
+    ) -> Completed | NowParked:
+        run, session = await self._ledger.run(seen.dispatch.run_id), await self._ledger.session(owned.session_id)
+        attempt = Attempt(seen.call, seen.dispatch)
+        bundle = bundle_of(self._spines, owned, session, run.sequence, attempt, by, prepared)
+        await self._ledger.execute(bundle)
+        if prepared is None:
+            return NowParked(by.observation, RecoveryReason(bundle.decided.reason), detail)
+        if any(one.life is Life.SUPERVISED for one in run.deliveries.get(seen.dispatch.operation_id) or ()):
+            with contextlib.suppress(Exception):  # its lock was the proof that is not needed any more
+                await in_thread(partial(self._supervisor.forget, seen.dispatch.operation_id))
+        return Completed(by.observation, prepared.is_error, detail)
+
+    def _tell(self, owned: Owned, seen: Uncertain, became: Completed | NowParked | LeftAlone) -> None:
+        if isinstance(became, LeftAlone):
+            return
+        codes = (became.observation.value, *([became.reason.value] if isinstance(became, NowParked) else []))
+        self._sink.record(
+            LifecycleEvent(
+                kind=LifecycleKind.OPERATION_RECONCILED,
+                session_id=owned.session_id,
+                run_id=seen.dispatch.run_id,
+                operation_id=seen.dispatch.operation_id,
+                codes=codes,
+            )
+        )
+
+
+def misfit(mode: RecoveryMode, observed: Observed) -> str | None:
+    """Why an observation makes no bundle of a mode, None where it does: no reconciler is believed blindly."""
+    completing, parking = observed.observation in COMPLETED_BY[mode], observed.observation in PARKED_BY[mode]
+    if observed.observation is Observation.LATE_OUTCOME or not (completing or parking):
+        return f"{observed.observation.value} is nothing to see of a {mode.value} contract"
+    if completing and observed.result is None:
+        return f"{observed.observation.value} without a result"
+    if parking and observed.result is not None:
+        return f"{observed.observation.value} with a result"
+    if observed.observation in FILE_OBSERVATIONS and observed.result is not None and observed.result.is_error:
+        return f"{observed.observation.value} with an error"
+    return None

@@ -1,0 +1,80 @@
+"""Owns a session, brings what is open to an end, and looks at the world again. SPEC section 10."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from ..domain.errors import StoreError, WriteRefused
+from ..domain.identifiers import OperationId, RunId, SessionId
+from ..ports.views import OperationViews
+from .live_operations import LiveOperations
+from .ownership import Owned, SessionBusy, SessionOwnership
+from .reconcile_operations import Hands, ReconcileOperations
+from .reconciliation import Reconciliation
+from .record_settled_jobs import RecordSettledJobs
+from .repair_session import Repair
+from .stopping import Stopping
+from .supervised_calls import in_thread
+
+
+class ReconcileSession:
+    """Reconciles one session, or one operation of it."""
+
+    def __init__(
+        self,
+        views: OperationViews,
+        ownership: SessionOwnership,
+        repair: Repair,
+        settle_jobs: RecordSettledJobs,
+        reconcile: ReconcileOperations,
+        live: LiveOperations,
+    ) -> None:
+        self._views = views
+        self._ownership = ownership
+        self._repair = repair
+        self._settle_jobs = settle_jobs
+        self._reconcile = reconcile
+        self._live = live
+
+    async def __call__(
+        self,
+        session_id: SessionId,
+        hands: Hands,
+        operation_id: OperationId | None = None,
+        stopping: Stopping | None = None,
+    ) -> Reconciliation | None:
+        """Repair, then look at each operation that has no outcome; None where the operation is not the session's.
+
+        Raises:
+            SessionBusy: its owner lives, or could not be looked at.
+            StoreError, WriteRefused: it could not be read or written; doing it again is safe.
+        """
+        run_id: RunId | None = None
+        if operation_id is not None:
+            row = await in_thread(partial(self._views.operation, operation_id))
+            if row is None or row.run_id is None or row.session_id != session_id:
+                return None
+            run_id = row.run_id
+        owned = await in_thread(partial(self._ownership.own, session_id))
+        try:
+            repaired = await in_thread(partial(self._repair, owned))
+            await in_thread(partial(self._settle_jobs, owned))
+            operations = await self._reconcile(owned, hands, run_id, operation_id, stopping=stopping)
+        except (StoreError, WriteRefused):
+            self._ownership.keep(owned)  # what was written is not known, or the session has another owner
+            raise
+        except BaseException:
+            await in_thread(partial(self._give_up, owned))
+            raise
+        await in_thread(partial(self._give_up, owned))
+        return Reconciliation(session_id, operations, repaired)
+
+    def _give_up(self, owned: Owned) -> None:
+        """Release the session as soon as nothing of it lives here: a delivery that was given up may go on."""
+        self._ownership.keep(owned)
+        self._live.when_over(owned.session_id, partial(self._release, owned))
+
+    def _release(self, owned: Owned) -> None:
+        with suppress(SessionBusy, StoreError):  # it stays owned, and is released by its next use or with this process
+            self._ownership.release(self._ownership.own(owned.session_id))
