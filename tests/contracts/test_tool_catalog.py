@@ -48,7 +48,7 @@ class TestBuiltinTools(ToolCatalogContract):
     def reordered(self) -> ToolCatalog:
         return FunctionCatalog(reversed(builtin_tools(scripted=True)))
 
-    @pytest.fixture(params=["run_shell", "write_file", "record_effect"])
+    @pytest.fixture(params=["run_shell", "write_file", "append_file", "move_file", "record_effect"])
     def example(self, request: pytest.FixtureRequest) -> ExampleCall:
         examples = (
             ExampleCall(
@@ -57,6 +57,8 @@ class TestBuiltinTools(ToolCatalogContract):
                 ({}, {"command": 1}, {"command": "true", "timeout_seconds": 0}, {"command": "true", "detach": 1}),
             ),
             ExampleCall("write_file", {"path": "a", "content": ""}, ({"path": "a"}, {"path": "a", "content": None})),
+            ExampleCall("append_file", {"path": "a", "text": "b"}, ({"path": "a", "text": ""}, {"path": "a"})),
+            ExampleCall("move_file", {"path": "a", "new_path": "b"}, ({"path": "a"}, {"path": "a", "new_path": 1})),
             ExampleCall(
                 "record_effect",
                 {"path": "a", "line": "b", "contract": "idempotent"},

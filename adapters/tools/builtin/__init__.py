@@ -9,7 +9,7 @@ from ..catalog import Tool
 from .reading import list_files, read_file
 from .record_effect import record_effect
 from .run_shell import ShellTool
-from .writing import edit_file, write_file
+from .writing import append_file, delete_file, edit_file, move_file, write_file
 
 
 def builtin_tools(*, scripted: bool) -> list[Callable[..., Any] | Tool]:
@@ -18,8 +18,28 @@ def builtin_tools(*, scripted: bool) -> list[Callable[..., Any] | Tool]:
     Args:
         scripted: whether the model is the scripted one, which alone is offered `record_effect`.
     """
-    tools: list[Callable[..., Any] | Tool] = [read_file, list_files, write_file, edit_file, ShellTool()]
+    tools: list[Callable[..., Any] | Tool] = [
+        read_file,
+        list_files,
+        write_file,
+        edit_file,
+        append_file,
+        delete_file,
+        move_file,
+        ShellTool(),
+    ]
     return [*tools, record_effect] if scripted else tools
 
 
-__all__ = ["ShellTool", "builtin_tools", "edit_file", "list_files", "read_file", "record_effect", "write_file"]
+__all__ = [
+    "ShellTool",
+    "append_file",
+    "builtin_tools",
+    "delete_file",
+    "edit_file",
+    "list_files",
+    "move_file",
+    "read_file",
+    "record_effect",
+    "write_file",
+]

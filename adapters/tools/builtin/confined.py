@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -56,6 +57,11 @@ def confined_file(path: str, workspace: Path) -> ConfinedPath:
     return found
 
 
+def folded(name: str) -> str:
+    """Spell a name as file systems compare it that tell neither case nor the composition of letters apart."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
 @contextlib.contextmanager
 def opened_folder(workspace: Path, names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
     """Open a folder below the workspace.
@@ -76,18 +82,25 @@ def opened_folder(workspace: Path, names: tuple[str, ...], *, make: bool = False
         except OSError as error:
             raise _refusal(".", error) from error
         opened.callback(os.close, folder)
-        made = False
+        made: list[tuple[int, str]] = []
         for depth, name in enumerate(names, start=1):
             way = "/".join(names[:depth])
             try:
-                made = (make and _make_missing(folder, name, way)) or made
+                if make and _make_missing(folder, name, way):
+                    made.append((folder, name))
                 folder = _open_below(folder, name, way, _FOLDER)
             except RefusedWithoutEffect as refusal:
                 if made:  # then it is not true that nothing was done
                     raise OSError(f"folders were made, and then: {refusal}") from refusal
                 raise
             opened.callback(os.close, folder)
-        yield folder
+        try:
+            yield folder
+        except RefusedWithoutEffect:
+            for above, name in reversed(made):
+                with contextlib.suppress(OSError):  # somebody else uses it by now
+                    os.rmdir(name, dir_fd=above)
+            raise
 
 
 @contextlib.contextmanager
@@ -115,20 +128,6 @@ def open_file(folder: int, name: str, shown: str) -> int:
         os.close(file)
         raise RefusedWithoutEffect(f"{shown!r} is no regular file")
     return file
-
-
-def regular_file(folder: int, name: str, shown: str) -> os.stat_result | None:
-    """Look at what stands at a name that is to be written; None when nothing does.
-
-    Raises:
-        RefusedWithoutEffect: a link, a folder or something else stands there.
-    """
-    found = _entry(folder, name, shown)
-    if found is None or stat.S_ISREG(found.st_mode):
-        return found
-    if stat.S_ISLNK(found.st_mode):
-        raise RefusedWithoutEffect(f"{shown!r} is a symbolic link; name the file that it points to")
-    raise RefusedWithoutEffect(f"{shown!r} is no regular file")
 
 
 def _open_below(folder: int, name: str, shown: str, flags: int) -> int:

@@ -1,50 +1,50 @@
-"""Tools that change files of the workspace: `write_file` and `edit_file`. SPEC section 10.
+"""Tools that change files of the workspace. SPEC section 10.
 
-Both replace a file as a whole and are declared `reconcile`. Their evidence is not recorded yet: until then, what is
-unknown parks.
+All are declared `reconcile`: what they would do is worked out and recorded before T1, and they do exactly that or
+refuse. After a crash `FileReconciler` compares the bytes, and never changes one.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from ....domain.errors import RefusedWithoutEffect
 from ....domain.events.event import Json
 from ....domain.events.tool import RecoveryMode
 from ....ports.tool_catalog import ToolContext
-from ....ports.workspace import MARKER_NAME
 from ..decorator import tool
-from .atomic_write import replace_file, temporary_name
-from .confined import ConfinedPath, confined_file, open_file, opened_folder, regular_file
-
-EDITED_BYTES_MAX = 16 * 1024 * 1024
+from .carrying_out import carry_out
+from .confined import folded
+from .file_plans import evidence_by, plan_append, plan_delete, plan_edit, plan_move, plan_write
 
 
 def file_resource(arguments: Mapping[str, Any]) -> str:
-    """Name the file for call order; two spellings that a case-blind file system takes for one are taken for one
-    everywhere.
+    """Name the file for call order; two spellings that some file system takes for one are taken for one everywhere:
+    case, and how accented letters are composed.
     """
-    names = [name for name in str(arguments["path"]).casefold().split("/") if name not in {"", "."}]
+    names = [name for name in folded(str(arguments["path"])).split("/") if name not in {"", "."}]
     return f"file:{'/'.join(names)}"
 
 
-@tool(recovery=RecoveryMode.RECONCILE, contract_id="file.write", resource_key=file_resource)
+@tool(
+    recovery=RecoveryMode.RECONCILE,
+    contract_id="file.write",
+    resource_key=file_resource,
+    evidence=evidence_by(plan_write),
+)
 def write_file(context: ToolContext, path: str, content: str) -> dict[str, Json]:
     """Write a text file of the workspace (UTF-8), replacing what it held; missing folders are made."""
-    target = _writable(path, context)
-    data = content.encode()
-    context.failpoint("tool.write_file.before_effect")
-    with opened_folder(context.workspace, target.names[:-1], make=True) as folder:
-        prior = regular_file(folder, target.names[-1], target.shown)
-        _replace(context, "write_file", folder, target, data, prior)
-    return {"path": target.shown, "size_bytes": len(data), "created": prior is None}
+    return carry_out(context, "write_file", plan_write({"path": path, "content": content}, context.workspace))
 
 
-@tool(recovery=RecoveryMode.RECONCILE, contract_id="file.edit", resource_key=file_resource)
+@tool(
+    recovery=RecoveryMode.RECONCILE,
+    contract_id="file.edit",
+    resource_key=file_resource,
+    evidence=evidence_by(plan_edit),
+)
 def edit_file(
     context: ToolContext,
     path: str,
@@ -53,48 +53,35 @@ def edit_file(
     replace_all: bool = False,
 ) -> dict[str, Json]:
     """Replace a text in a file of the workspace. It must occur exactly once, unless replace_all is true."""
-    target = _writable(path, context)
-    with opened_folder(context.workspace, target.names[:-1]) as folder:
-        data, prior = _content(folder, target)
-        old, new = old_text.encode(), new_text.encode()
-        count = data.count(old)
-        if count == 0:
-            raise RefusedWithoutEffect(f"old_text does not occur in {target.shown!r}")
-        if count > 1 and not replace_all:
-            raise RefusedWithoutEffect(
-                f"old_text occurs {count} times in {target.shown!r}; give more of its surroundings"
-            )
-        context.failpoint("tool.edit_file.before_effect")
-        edited = data.replace(old, new)
-        _replace(context, "edit_file", folder, target, edited, prior)
-    return {"path": target.shown, "size_bytes": len(edited), "replaced": count}
+    arguments = {"path": path, "old_text": old_text, "new_text": new_text, "replace_all": replace_all}
+    return carry_out(context, "edit_file", plan_edit(arguments, context.workspace))
 
 
-def _writable(path: str, context: ToolContext) -> ConfinedPath:
-    target = confined_file(path, context.workspace)
-    if target.names == (MARKER_NAME,):
-        raise RefusedWithoutEffect(f"{MARKER_NAME} names this workspace; no tool may change it")
-    return target
+@tool(
+    recovery=RecoveryMode.RECONCILE,
+    contract_id="file.append",
+    resource_key=file_resource,
+    evidence=evidence_by(plan_append),
+)
+def append_file(context: ToolContext, path: str, text: Annotated[str, Field(min_length=1)]) -> dict[str, Json]:
+    """Add a text at the end of a file of the workspace (UTF-8), exactly as given: begin it with a line end where the
+    file has none. A file that is missing is made, with its folders.
+    """
+    return carry_out(context, "append_file", plan_append({"path": path, "text": text}, context.workspace))
 
 
-def _content(folder: int, target: ConfinedPath) -> tuple[bytes, os.stat_result]:
-    file = open_file(folder, target.names[-1], target.shown)
-    with os.fdopen(file, "rb") as stream:
-        prior = os.fstat(file)
-        if prior.st_size > EDITED_BYTES_MAX:
-            raise RefusedWithoutEffect(f"{target.shown!r} has more than {EDITED_BYTES_MAX} bytes")
-        return stream.read(), prior
+@tool(
+    recovery=RecoveryMode.RECONCILE,
+    contract_id="file.delete",
+    resource_key=file_resource,
+    evidence=evidence_by(plan_delete),
+)
+def delete_file(context: ToolContext, path: str) -> dict[str, Json]:
+    """Delete a file of the workspace; folders are not deleted."""
+    return carry_out(context, "delete_file", plan_delete({"path": path}, context.workspace))
 
 
-def _replace(
-    context: ToolContext, tool_name: str, folder: int, target: ConfinedPath, data: bytes, prior: os.stat_result | None
-) -> None:
-    replace_file(
-        folder,
-        target.names[-1],
-        data,
-        prior=prior,
-        temporary=temporary_name(context.operation_id),
-        written=lambda: context.failpoint(f"tool.{tool_name}.temporary_written"),
-        renamed=lambda: context.failpoint(f"tool.{tool_name}.after_effect"),
-    )
+@tool(recovery=RecoveryMode.RECONCILE, contract_id="file.move", evidence=evidence_by(plan_move))
+def move_file(context: ToolContext, path: str, new_path: str) -> dict[str, Json]:
+    """Move or rename a file of the workspace. Nothing may have the new name yet; missing folders are made."""
+    return carry_out(context, "move_file", plan_move({"path": path, "new_path": new_path}, context.workspace))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,27 @@ import pytest
 from safepoint.adapters.tools.builtin import confined as module
 from safepoint.adapters.tools.builtin.confined import confined, confined_file, opened_folder
 from safepoint.adapters.tools.builtin.reading import list_files, read_file
-from safepoint.adapters.tools.builtin.writing import edit_file, write_file
+from safepoint.adapters.tools.builtin.writing import append_file, delete_file, edit_file, move_file, write_file
 from safepoint.domain.errors import RefusedWithoutEffect
 from safepoint.ports.tool_catalog import ToolContext
+
+
+def moved_to(context: ToolContext, path: str) -> object:
+    """Move a file of the workspace there."""
+    with contextlib.suppress(FileNotFoundError):
+        (context.workspace / "mine").write_text("mine")
+    return move_file(context, "mine", path)
+
 
 USES: list[Callable[[ToolContext, str], object]] = [
     read_file,
     list_files,
     lambda context, path: write_file(context, path, "new"),
     lambda context, path: edit_file(context, path, "secret", "new"),
+    lambda context, path: append_file(context, path, "new"),
+    delete_file,
+    lambda context, path: move_file(context, path, "moved"),
+    moved_to,
 ]
 
 
@@ -31,7 +44,7 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=USES, ids=["read", "list", "write", "edit"])
+@pytest.fixture(params=USES, ids=["read", "list", "write", "edit", "append", "delete", "move from", "move to"])
 def use(request: pytest.FixtureRequest) -> Callable[[ToolContext, str], object]:
     function: Callable[[ToolContext, str], object] = request.param
     return function

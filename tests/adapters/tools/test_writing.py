@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -11,11 +13,22 @@ import pytest
 
 from safepoint.adapters.memory.failpoints import RecordingFailpoints
 from safepoint.adapters.tools.builtin.atomic_write import temporary_name
-from safepoint.adapters.tools.builtin.writing import edit_file, file_resource, write_file
+from safepoint.adapters.tools.builtin.looking import HASHED_BYTES_MAX, KEPT_BYTES_MAX
+from safepoint.adapters.tools.builtin.writing import (
+    append_file,
+    delete_file,
+    edit_file,
+    file_resource,
+    move_file,
+    write_file,
+)
 from safepoint.adapters.tools.catalog import FunctionCatalog
+from safepoint.domain import canonical
 from safepoint.domain.errors import RefusedWithoutEffect
+from safepoint.domain.events.event import Json
 from safepoint.domain.events.tool import RecoveryMode
-from safepoint.ports.tool_catalog import BoundCall, ToolContext
+from safepoint.domain.file_evidence import read_evidence
+from safepoint.ports.tool_catalog import BoundCall, SyncCall, ToolContext, Workspace
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -221,11 +234,249 @@ def test_calls_about_one_file_share_a_resource_however_it_is_spelled() -> None:
     assert file_resource({"path": "a"}) != file_resource({"path": "b"})
 
 
-def test_writing_is_declared_as_what_evidence_will_reconcile() -> None:
-    catalog = FunctionCatalog([write_file, edit_file])
-    for name, arguments in (("write_file", {"content": "x"}), ("edit_file", {"old_text": "a", "new_text": "b"})):
-        bound = catalog.bind(name, {"path": "a", **arguments})
-        assert isinstance(bound, BoundCall)
-        assert bound.contract.mode is RecoveryMode.RECONCILE
-        assert bound.writes_workspace
-        assert bound.evidence(Path("/")) is None
+CALLS: dict[str, dict[str, Json]] = {
+    "write_file": {"path": "a", "content": "new"},
+    "edit_file": {"path": "a", "old_text": "old", "new_text": "new"},
+    "append_file": {"path": "a", "text": ", new"},
+    "delete_file": {"path": "a"},
+    "move_file": {"path": "a", "new_path": "b/c"},
+}
+AFTER: dict[str, dict[str, bytes]] = {
+    "write_file": {"a": b"new"},
+    "edit_file": {"a": b"new"},
+    "append_file": {"a": b"old, new"},
+    "delete_file": {},
+    "move_file": {"b/c": b"old"},
+}
+RESULTS: dict[str, Json] = {
+    "write_file": {"path": "a", "size_bytes": 3, "created": False},
+    "edit_file": {"path": "a", "size_bytes": 3, "replaced": 1},
+    "append_file": {"path": "a", "size_bytes": 8, "appended_bytes": 5, "created": False},
+    "delete_file": {"path": "a", "deleted": True},
+    "move_file": {"path": "a", "new_path": "b/c", "size_bytes": 3},
+}
+CATALOG = FunctionCatalog([write_file, edit_file, append_file, delete_file, move_file])
+
+
+def bound(name: str, arguments: dict[str, Json] | None = None) -> BoundCall:
+    call = CATALOG.bind(name, CALLS[name] if arguments is None else arguments)
+    assert isinstance(call, BoundCall), call
+    return call
+
+
+def run(context: ToolContext, name: str, evidence: Json = None, arguments: dict[str, Json] | None = None) -> object:
+    call = bound(name, arguments)
+    assert isinstance(call.implementation, SyncCall)
+    given = CALLS[name] if arguments is None else arguments
+    return call.implementation.run(given, dataclasses.replace(context, evidence=evidence))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_tool_does_what_its_evidence_says_and_answers_what_it_recorded(
+    context: ToolContext, workspace: Path, name: str
+) -> None:
+    (workspace / "a").write_text("old")
+    recorded = bound(name).evidence(Workspace(workspace, "workspace:v1:1"))
+    assert files(workspace) == {"a": b"old"}, "evidence reads, and changes nothing"
+    assert run(context, name, recorded) == RESULTS[name]
+    assert files(workspace) == AFTER[name]
+    evidence = read_evidence(recorded)
+    assert evidence is not None
+    assert (evidence.workspace, evidence.result) == ("workspace:v1:1", RESULTS[name])
+    assert f"file.{evidence.transform}" == bound(name).contract.contract_id
+    assert len(canonical.encode(recorded)) < 2_000, "what is recorded does not grow with the file"
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("change", ["edited", "removed", "link", "mode"])
+def test_a_file_that_changed_since_its_evidence_is_left_as_it_is(
+    context: ToolContext, workspace: Path, name: str, change: str
+) -> None:
+    target = workspace / "a"
+    target.write_text("old")
+    recorded = bound(name).evidence(Workspace(workspace, "workspace:v1:1"))
+    if change == "edited":
+        target.write_text("old, theirs")
+    elif change == "mode":
+        target.chmod(0o600)
+    else:
+        target.unlink()
+        if change == "link":
+            target.symlink_to("elsewhere")
+    before = files(workspace)
+    with pytest.raises(RefusedWithoutEffect):
+        run(context, name, recorded)
+    assert files(workspace) == before
+    assert target.is_symlink() is (change == "link")
+    assert not (workspace / "b").exists()
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("restored", [False, True], ids=["size", "nothing but the bytes"])
+def test_what_was_changed_at_the_last_instant_is_noticed_by_its_bytes(
+    context: ToolContext, workspace: Path, failpoints: RecordingFailpoints, name: str, restored: bool
+) -> None:
+    """Size, time and inode are those of before; only the bytes tell."""
+    target = workspace / "a"
+    target.write_text("old")
+    status = target.stat()
+    recorded = bound(name).evidence(Workspace(workspace, None))
+
+    def interfere(hit: str) -> None:
+        if hit.endswith("before_effect"):
+            target.write_text("OLD" if restored else "theirs")
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    failpoints.at_hit = interfere
+    with pytest.raises(RefusedWithoutEffect, match="changed by somebody else"):
+        run(context, name, recorded)
+    assert files(workspace) == {"a": b"OLD" if restored else b"theirs"}
+    assert not (workspace / "b").exists(), "folders that were made for it are taken away again"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_tool_says_where_it_is_and_follows_no_link(
+    context: ToolContext, workspace: Path, failpoints: RecordingFailpoints, tmp_path: Path, name: str
+) -> None:
+    (workspace / "a").write_text("old")
+    run(context, name)
+    instants = [hit.removeprefix(f"tool.{name}.") for hit in failpoints.hits]
+    between = ["temporary_written"] if name in {"write_file", "edit_file", "append_file"} else []
+    assert instants == ["before_effect", *between, "after_effect"]
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("old")
+    (workspace / "link").symlink_to(outside)
+    with pytest.raises(RefusedWithoutEffect, match="symbolic link"):
+        run(context, name, None, {**CALLS[name], "path": "link/a"})
+    assert files(outside) == {"a": b"old"}
+
+
+def test_a_text_is_added_exactly_and_a_missing_file_is_made_of_it(context: ToolContext, workspace: Path) -> None:
+    append_file(context, "a/b", "x\r\n")
+    append_file(context, "a/b", "y")
+    assert (workspace / "a" / "b").read_bytes() == b"x\r\ny"
+
+
+@pytest.mark.parametrize("name", ["edit_file", "delete_file", "move_file"])
+def test_what_is_not_there_can_be_neither_edited_nor_deleted_nor_moved(
+    context: ToolContext, workspace: Path, name: str
+) -> None:
+    with pytest.raises(RefusedWithoutEffect, match="'a' is not there"):
+        bound(name).evidence(Workspace(workspace, None))
+    with pytest.raises(RefusedWithoutEffect, match="'a' is not there"):
+        run(context, name)
+
+
+def test_nothing_is_moved_over_a_file_that_is_there(context: ToolContext, workspace: Path) -> None:
+    (workspace / "a").write_text("old")
+    (workspace / "b").write_text("theirs")
+    with pytest.raises(RefusedWithoutEffect, match="'b' is there already"):
+        move_file(context, "a", "b")
+    os.link(workspace / "a", workspace / "c")
+    for same in ("a", "./a", "c"):
+        with pytest.raises(RefusedWithoutEffect, match="are one file here"):
+            move_file(context, "a", same)
+    assert files(workspace) == {"a": b"old", "b": b"theirs", "c": b"old"}
+
+
+def test_a_file_that_takes_the_new_name_at_the_last_instant_is_not_moved_over(
+    context: ToolContext, workspace: Path, failpoints: RecordingFailpoints
+) -> None:
+    (workspace / "a").write_text("old")
+    failpoints.at_hit = lambda hit: (workspace / "b").write_text("theirs")
+    with pytest.raises(RefusedWithoutEffect, match="'b' was changed by somebody else"):
+        move_file(context, "a", "b")
+    assert files(workspace) == {"a": b"old", "b": b"theirs"}
+
+
+def test_only_files_are_deleted_and_moved(context: ToolContext, workspace: Path) -> None:
+    (workspace / "folder").mkdir()
+    for use in (lambda: delete_file(context, "folder"), lambda: move_file(context, "folder", "b")):
+        with pytest.raises(RefusedWithoutEffect, match="no regular file"):
+            use()
+    assert (workspace / "folder").is_dir()
+
+
+def test_a_file_that_is_too_large_to_be_compared_is_refused_before_anything_is_done(
+    context: ToolContext, workspace: Path
+) -> None:
+    with (workspace / "a").open("wb") as sparse:
+        sparse.truncate(KEPT_BYTES_MAX + 1)
+    for name in ("edit_file", "append_file"):
+        with pytest.raises(RefusedWithoutEffect, match="more than 16777216 bytes"):
+            bound(name).evidence(Workspace(workspace, None))
+    recorded = bound("delete_file").evidence(Workspace(workspace, None))
+    evidence = read_evidence(recorded)
+    assert evidence is not None
+    assert evidence.files[0].before.size_bytes == KEPT_BYTES_MAX + 1
+    assert evidence.files[0].before.sha256 == hashlib.sha256(bytes(KEPT_BYTES_MAX + 1)).hexdigest()
+    with (workspace / "a").open("wb") as sparse:
+        sparse.truncate(HASHED_BYTES_MAX + 1)
+    for name in ("write_file", "delete_file", "move_file"):
+        with pytest.raises(RefusedWithoutEffect, match="more than 268435456 bytes"):
+            run(context, name)
+
+
+# ---- names of other systems -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["src\\main.py", "C:\\work\\a.txt", "C:/work/a.txt", "a\\b/c"])
+def test_a_path_of_windows_does_not_become_one_strange_name(context: ToolContext, workspace: Path, path: str) -> None:
+    (workspace / "a").write_text("old")
+    for make in (
+        lambda: write_file(context, path, "new"),
+        lambda: append_file(context, path, "new"),
+        lambda: move_file(context, "a", path),
+    ):
+        with pytest.raises(RefusedWithoutEffect, match="looks like a path of Windows"):
+            make()
+    assert files(workspace) == {"a": b"old"}
+
+
+def test_a_name_with_a_backslash_that_is_there_can_be_changed_and_got_rid_of(
+    context: ToolContext, workspace: Path
+) -> None:
+    (workspace / "a\\b").write_text("old")
+    edit_file(context, "a\\b", "old", "new")
+    move_file(context, "a\\b", "a")
+    assert files(workspace) == {"a": b"new"}
+
+
+@pytest.mark.parametrize("path", [".SAFEPOINT-WORKSPACE.JSON", "./.Safepoint-Workspace.json"])
+def test_the_marker_is_safe_where_case_is_not_told_apart(context: ToolContext, workspace: Path, path: str) -> None:
+    (workspace / "a").write_text("old")
+    for use in (
+        lambda: write_file(context, path, "{}"),
+        lambda: delete_file(context, path),
+        lambda: move_file(context, "a", path),
+    ):
+        with pytest.raises(RefusedWithoutEffect, match="no tool may change it"):
+            use()
+
+
+def test_spellings_that_another_system_takes_for_one_file_wait_for_one_another() -> None:
+    composed, decomposed = "Stra\u00dfe/caf\u00e9.txt", "STRASSE/cafe\u0301.txt"
+    assert file_resource({"path": composed}) == file_resource({"path": decomposed})
+
+
+def test_a_name_that_is_too_long_is_refused(context: ToolContext) -> None:
+    with pytest.raises(RefusedWithoutEffect, match="File name too long"):
+        write_file(context, "n" * 256, "new")
+
+
+def test_the_longest_name_is_written_like_any_other(context: ToolContext, workspace: Path) -> None:
+    write_file(context, "n" * 255, "new")
+    assert files(workspace) == {"n" * 255: b"new"}
+
+
+def test_writing_is_declared_as_what_evidence_reconciles() -> None:
+    for name in CALLS:
+        call = bound(name)
+        assert call.contract.mode is RecoveryMode.RECONCILE
+        assert call.writes_workspace
+    assert bound("move_file").resource_key is None, "it is about two files, and waits for all others"
