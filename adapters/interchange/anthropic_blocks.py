@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from ...domain.events.event import Json
 from ...ports.history_format import FindingCode, Place
+from ..histories.anthropic import kept_of_block, thought_of
 from .contents import (
     Content,
     Members,
@@ -41,13 +41,11 @@ def model_blocks(
         kind = text_in(members, "type")
         if (text := text_block(block)) is not None:
             if text:
-                yield ModelSaid(here, step, text, at=at)
+                yield ModelSaid(here, step, text, kept_of_block(members, "text"), at)
         elif kind == "refusal":
             yield ModelSaid(here, step, text_in(members, "refusal") or "", at=at)
-        elif kind == "thinking":
-            yield ModelThought(here, step, text_in(members, "thinking") or "", text_in(members, "signature"), at=at)
-        elif kind == "redacted_thinking":
-            yield ModelThought(here, step, "", options=dict(members), at=at)
+        elif (thought := thought_of(members)) is not None:
+            yield ModelThought(here, step, thought.text, thought.signature, thought.provider_options, at)
         elif kind in _CALLS:
             yield from _call(members, kind, here, step, at, reading)
         elif kind is not None and kind.endswith(_RESULT):  # the provider's own tools answer in the model's role
@@ -88,7 +86,7 @@ def _call(members: Members, kind: str, place: Place, step: str, at: str | None, 
     if name is None:
         reading.tell(FindingCode.UNKNOWN_SHAPE, place, "a call without a name")
         return
-    options: Json = None
+    options = kept_of_block(members, "id", "name", "input")
     if kind != "tool_use":
         options = {key: value for key, value in members.items() if key not in {"id", "name", "input"}}
     args = members.get("input")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...domain.events.event import Json
 from ...ports.history_format import FindingCode, Place
+from ..histories.openai_responses import CUSTOM_CALL, kept_of_call, kept_of_message, thought_of
 from .contents import Members, content_of, members_of, tell_unknown, text_block, text_in
 from .lines import Reading
 from .parts import CallMade, ModelSaid, ModelThought, Part, ResultGiven, UserSaid
@@ -51,7 +52,8 @@ def parts_of_item(item: Members, place: Place, steps: Steps, at: str | None, rea
     elif kind == "message":
         yield from _message(item, place, steps, at, reading)
     elif kind == "reasoning":
-        yield _thought(item, place, steps.of_model(), at)
+        thought = thought_of(item)
+        yield ModelThought(place, steps.of_model(), thought.text, options=thought.provider_options, at=at)
     elif kind in {"function_call", "custom_tool_call", "local_shell_call", "computer_call"}:
         yield from _call(item, place, steps.of_model(), at, reading)
     elif kind is not None and kind.endswith("_call"):
@@ -78,23 +80,17 @@ def _message(item: Members, place: Place, steps: Steps, at: str | None, reading:
     elif role == "assistant":
         step = steps.of_model()
         if isinstance(content, str):
-            yield ModelSaid(place, step, content, at=at)
+            yield ModelSaid(place, step, content, kept_of_message(item), at)
+        kept = kept_of_message(item) if len(_list(content)) == 1 else None
         for block in _list(content):
             text = text_in(members_of(block), "refusal") if members_of(block).get("type") == "refusal" else None
             text = text_block(block) if text is None else text
             if text is None:
                 tell_unknown(block, place, reading)
             else:
-                yield ModelSaid(place, step, text, at=at)
+                yield ModelSaid(place, step, text, kept, at)
     else:
         reading.tell(FindingCode.UNKNOWN_TYPE, place, "a message of another role")
-
-
-def _thought(item: Members, place: Place, step: str, at: str | None) -> ModelThought:
-    """Reasoning goes back to its provider as the item that it was, byte for byte; its summary is for people."""
-    shown = [*_list(item.get("summary")), *_list(item.get("content"))]
-    text = "\n".join(text for block in shown if (text := text_block(block)) is not None)
-    return ModelThought(place, step, text, options=dict(item), at=at)
 
 
 def _call(item: Members, place: Place, step: str, at: str | None, reading: Reading) -> Iterator[CallMade]:
@@ -109,7 +105,8 @@ def _call(item: Members, place: Place, step: str, at: str | None, reading: Readi
     spelled = args is None or (isinstance(args, str) and kind == "function_call")
     if isinstance(args, str) and not spelled:  # a custom tool's input is a text, not JSON
         args = {"input": args}
-    yield CallMade(place, step, text_in(item, "call_id") or "", name, args, spelled, at=at)
+    options = kept_of_call(item) if kind in {"function_call", CUSTOM_CALL} else None
+    yield CallMade(place, step, text_in(item, "call_id") or "", name, args, spelled, options, at)
 
 
 def _executed_by_provider(item: Members, kind: str, place: Place, step: str, at: str | None) -> Iterator[Part]:

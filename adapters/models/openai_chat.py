@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ...ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
 from ...ports.model_step import ModelPart
 from ...ports.provider_failures import ProviderError, ProviderFailed, ProviderStreamIncomplete, ProviderUnusable
+from ..histories.openai_chat import openai_chat_tools, to_openai_chat
 from .legality import why_illegal
 from .openai_failures import failure_before_answer, failure_in_answer
-from .openai_messages import chat_messages, chat_tools
 from .openai_stream import StreamedStep
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ class OpenAIChat(ModelProvider):
             from openai import AsyncOpenAI
 
             self._client = AsyncOpenAI(**self._settings)
-        messages = chat_messages(request.system_prompt, request.history)
-        options: dict[str, Any] = {"tools": chat_tools(request.tools)} if request.tools else {}
+        messages = to_openai_chat(request.history, system_prompt=request.system_prompt)
+        options: dict[str, Any] = {"tools": openai_chat_tools(request.tools)} if request.tools else {}
         if request.request_id.isascii() and request.request_id.isprintable():
             options["extra_headers"] = {"X-Client-Request-Id": request.request_id}
         try:

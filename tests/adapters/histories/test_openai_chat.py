@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
-from pydantic import TypeAdapter
 
-from safepoint.adapters.models.openai_messages import CALL_ID_CHARS_MAX, chat_messages, chat_tools
+from safepoint.adapters.histories.openai_chat import CALL_ID_CHARS_MAX, openai_chat_tools, to_openai_chat
 from safepoint.domain.events.event import Json
 from safepoint.domain.events.model import Attachment
-from safepoint.domain.identifiers import EventId, StepId, ToolCallId
-from safepoint.domain.replay.items import CallItem, HostItem, Item, ResultItem, TextItem, ThinkingItem, UserItem
+from safepoint.domain.identifiers import EventId, StepId
+from safepoint.domain.replay.items import HostItem, Item, TextItem, ThinkingItem, UserItem
 from safepoint.ports.contract_kit.model_provider import HISTORY, READ_FILE
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # about names in the client's types
-    MESSAGES = TypeAdapter(list[ChatCompletionMessageParam])
-    TOOLS = TypeAdapter(list[ChatCompletionToolParam])
-
-
-def user(text: str = "Hi") -> UserItem:
-    return UserItem(EventId("u"), text)
-
-
-def call(step: str, call_id: str, args: Json = None, args_text: str | None = None) -> CallItem:
-    return CallItem(EventId("c"), StepId(step), ToolCallId(call_id), "read_file", args, args_text)
-
-
-def result(step: str, call_id: str, value: Json = "ok", *, is_error: bool = False) -> ResultItem:
-    return ResultItem(EventId("r"), StepId(step), ToolCallId(call_id), "read_file", value, is_error)
+from .items import call, result, user
+from .official_types import CHAT, CHAT_TOOLS, accepted
 
 
 def messages_of(*history: Item, system_prompt: str = "") -> list[Any]:
     """The messages, which the client's own types accept."""
-    messages: list[Any] = list(chat_messages(system_prompt, history))
-    validated = MESSAGES.validate_python(messages, strict=True)
-    for message in validated:
-        if message["role"] == "assistant":
-            list(message.get("tool_calls", ()))  # validated while it is read
-    return messages
+    return accepted(list(to_openai_chat(history, system_prompt=system_prompt)), CHAT)
 
 
 def test_every_kind_of_item_has_its_place() -> None:
@@ -137,8 +115,7 @@ def test_attachments_stand_beside_the_text() -> None:
 
 
 def test_tools_are_functions_with_their_schema() -> None:
-    tools: list[Any] = list(chat_tools([READ_FILE]))
-    TOOLS.validate_python(tools, strict=True)
+    tools: list[Any] = accepted(list(openai_chat_tools([READ_FILE])), CHAT_TOOLS)
     assert tools[0]["function"] == {
         "name": "read_file",
         "description": "Reads a file.",

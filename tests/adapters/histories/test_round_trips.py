@@ -1,0 +1,111 @@
+"""From a history to each format and back: legal, accepted by the official types, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from safepoint.adapters.histories.spelling import NOT_STRICT_JSON, flagged_result_text, result_text
+from safepoint.adapters.interchange.provider_messages import MESSAGE_FORMATS, replay_from
+from safepoint.adapters.models.legality import why_illegal
+from safepoint.application.judge_history import FormatUnknown
+from safepoint.domain.replay.items import CallItem, Item, ResultItem, TextItem, ThinkingItem
+
+from .items import call, histories, result, said, thought, user
+from .official_types import MADE
+
+
+def told(history: Iterable[Item], format_name: str) -> list[Any]:
+    """What a history says, as far as a format has a place for it; an id is named by the place of its call."""
+    ids: dict[str, int] = {}
+    listed: list[Any] = []
+    for item in history:
+        match item:
+            case CallItem():
+                ids[item.call_id] = len(ids)
+                args = item.args if item.args_text is None else {NOT_STRICT_JSON: item.args_text}
+                listed.append(("call", ids[item.call_id], item.tool_name, args))
+            case ResultItem() if format_name == "anthropic":
+                text = result_text(item.result)
+                listed.append(("result", ids[item.call_id], text or "Error" * item.is_error, item.is_error))
+            case ResultItem():
+                listed.append(("result", ids[item.call_id], flagged_result_text(item)))
+            case ThinkingItem():
+                if _has_a_place(item, format_name):
+                    listed.append(("thinking", item.text, item.signature, item.provider_options))
+            case TextItem():
+                _join(listed, "text", item.text, "" if format_name == "openai-chat" else None)
+            case _:
+                _join(listed, "user", item.text, "\n" if format_name == "anthropic" else None)
+    return listed
+
+
+def _has_a_place(item: ThinkingItem, format_name: str) -> bool:
+    kind = item.provider_options["type"] if isinstance(item.provider_options, dict) else None
+    signed = item.signature is not None
+    return {"anthropic": signed or kind == "redacted_thinking", "openai-responses": kind == "reasoning"}.get(
+        format_name, False
+    )
+
+
+def _join(listed: list[Any], kind: str, text: str, by: str | None) -> None:
+    if by is not None and listed and listed[-1][0] == kind:
+        listed[-1] = (kind, listed[-1][1] + by + text)
+    else:
+        listed.append((kind, text))
+
+
+@pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
+@given(history=histories())
+@settings(deadline=None, max_examples=60)
+def test_any_legal_history_is_accepted_and_comes_back_legal_and_whole(
+    format_name: str, history: tuple[Item, ...]
+) -> None:
+    messages = MADE[format_name](*history)
+    back = replay_from(messages, format_name)
+    assert (back.blocked, back.illegal, back.trimmed, back.left_out) == (None, None, (), ())
+    assert why_illegal(back.items) is None
+    assert told(back.items, format_name) == told(history, format_name)
+
+
+@pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
+@given(history=histories())
+@settings(deadline=None, max_examples=30)
+def test_what_came_back_makes_the_same_messages_again_and_again(format_name: str, history: tuple[Item, ...]) -> None:
+    once = replay_from(MADE[format_name](*history), format_name).items
+    messages = MADE[format_name](*once)
+    assert MADE[format_name](*replay_from(messages, format_name).items) == messages
+
+
+HISTORY: tuple[Item, ...] = (
+    user(),
+    thought("s1", "Look.", "c2lnbmF0dXJl+/=="),
+    thought("s1", "", options={"type": "redacted_thinking", "data": "b3BhcXVl"}),
+    said("s1", "I look."),
+    call("s1", "c1", {"path": "a"}),
+    call("s1", "c2", {"path": "b"}),
+    result("s1", "c1"),
+    result("s1", "c2", "gone", is_error=True),
+)
+
+
+@pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
+def test_the_check_notices_a_result_that_is_missing(format_name: str) -> None:
+    messages = MADE[format_name](*HISTORY[:-1])
+    back = replay_from(messages, format_name)
+    assert back.blocked == "tool_recovery_unsettled"
+
+
+@pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
+def test_a_history_without_an_end_is_trimmed_as_everywhere(format_name: str) -> None:
+    back = replay_from(MADE[format_name](*HISTORY, said("s2", "Both")), format_name)
+    assert told(back.items, format_name) == told(HISTORY, format_name)
+    assert len(back.trimmed) == 1
+
+
+def test_a_format_that_is_none_of_messages_is_refused() -> None:
+    with pytest.raises(FormatUnknown):
+        replay_from([], "claude-code")
