@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..ports.background_work import BackgroundWork
 from ..ports.failpoints import Failpoints
@@ -22,6 +23,7 @@ from .budget import Budget
 from .implementations import FORMAT_SECONDS_MAX, Implementations
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
+from .live_runs import LiveRun
 from .model_steps import ModelSteps, RetryPolicy
 from .open_questions import OpenQuestions
 from .places import Places
@@ -32,6 +34,9 @@ from .spines import Spines
 from .start_turn import Begun
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
+
+if TYPE_CHECKING:  # most runs are driven by our own loop
+    from .recorded_run import RecordingParts
 
 
 def _ignore(*_: object) -> None:
@@ -130,12 +135,12 @@ class RunAgent:
             StoreError, WriteRefused: the run could not be recorded any further; repair will close it.
         """
         limits = self._limits
-        ending = RunEnding(recorder, self._jobs, self._supervisor, stopping, job_wait_seconds=limits.job_wait_seconds)
+        (boundary,) = self._boundaries(begun, recorder, agent, screen, stopping, questions, self._own(stopping))
         loop = AgentLoop(
             recorder,
             ModelSteps(agent.provider, begun.proof, recorder, screen.show, limits.retries),
-            self._boundary(begun, recorder, agent, screen, stopping, questions),
-            ending,
+            boundary,
+            self._ending(recorder, stopping),
             stopping,
             self._ids,
             self._failpoints,
@@ -147,7 +152,47 @@ class RunAgent:
         )
         return await loop.run()
 
-    def _boundary(
+    def recording(self, begun: Begun, live: LiveRun, agent: Agent, screen: Screen | None = None) -> RecordingParts:
+        """What a run is recorded with that somebody else drives: whoever that is asks the provider from now on.
+
+        Raises:
+            ProofUsed: the run was driven before.
+        """
+        from .open_call import HandedOver
+        from .recorded_run import RecordingParts
+        from .run_history import RunHistory
+
+        begun.proof.use()
+        recorder, stopping = live.recorder, live.stopping
+        blocks, functions = self._boundaries(
+            begun,
+            recorder,
+            agent,
+            screen or Screen(),
+            stopping,
+            live.questions,
+            HandedOver(stopping, format_seconds_max=self._limits.format_seconds_max),
+            self._own(stopping),
+        )
+        return RecordingParts(
+            recorder,
+            RunHistory(recorder, begun.history),
+            blocks,
+            functions,
+            self._ending(recorder, stopping),
+            stopping,
+            self._ids,
+            Budget(recorder, begun.budgets, begun.used),
+        )
+
+    def _own(self, stopping: Stopping) -> Implementations:
+        return Implementations(stopping, format_seconds_max=self._limits.format_seconds_max)
+
+    def _ending(self, recorder: RunRecorder, stopping: Stopping) -> RunEnding:
+        wait_seconds = self._limits.job_wait_seconds
+        return RunEnding(recorder, self._jobs, self._supervisor, stopping, job_wait_seconds=wait_seconds)
+
+    def _boundaries(
         self,
         begun: Begun,
         recorder: RunRecorder,
@@ -155,19 +200,32 @@ class RunAgent:
         screen: Screen,
         stopping: Stopping,
         questions: OpenQuestions,
-    ) -> ToolBoundary:
+        *implementations: Implementations,
+    ) -> list[ToolBoundary]:
+        """One boundary for each way to carry calls out; what is admitted, and how often, is counted together."""
         asking = Asking(recorder, agent.gate, self._ids, stopping, questions)
         preflight = Preflight(recorder, agent.catalog, asking, begun.grants, self._limits.loops)
         workspace = Workspace(agent.workspace, agent.workspace_identity)
         before = BeforeDispatch(recorder, self._supervisor, self._ids, stopping, workspace)
-        after = AfterDispatch(
-            recorder,
-            Implementations(stopping, format_seconds_max=self._limits.format_seconds_max),
-            self._supervisor,
-            LateOutcomes(self._ledger.ledger, self._spines, self._live),
-            stopping,
-            self._failpoints,
-            agent.workspace,
-            screen.report,
-        )
-        return ToolBoundary(recorder, preflight, before, after, self._places, self._live, stopping)
+        late_outcomes = LateOutcomes(self._ledger.ledger, self._spines, self._live)
+        return [
+            ToolBoundary(
+                recorder,
+                preflight,
+                before,
+                AfterDispatch(
+                    recorder,
+                    carrying_out,
+                    self._supervisor,
+                    late_outcomes,
+                    stopping,
+                    self._failpoints,
+                    agent.workspace,
+                    screen.report,
+                ),
+                self._places,
+                self._live,
+                stopping,
+            )
+            for carrying_out in implementations
+        ]

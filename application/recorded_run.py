@@ -1,0 +1,282 @@
+"""One open run that somebody else's loop drives: what it tells is recorded by the rules of our own loop. SPEC 17.
+
+The loop asks its model and runs its tools; this end keeps the order: a step is recorded before its calls are carried
+out, T1 before an effect, T2 before the model is shown it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from anyio.abc import TaskGroup
+
+from ..domain.errors import SafepointError
+from ..domain.events.model import UserMessage
+from ..domain.events.run import RunStatus
+from ..domain.events.tool import ToolCalled
+from ..domain.identifiers import ExecutionIdentity, ToolCallId
+from ..domain.operation.state import Phase, operations_of
+from ..domain.reasons import FailureClass
+from ..domain.replay.items import Item
+from ..domain.tool_arguments import NotStrictJson
+from ..ports.ids import Ids
+from ..ports.model_step import StepFinished
+from ..ports.provider_failures import ProviderError
+from ..ports.tool_catalog import Arguments, AsyncCall, BoundCall, SyncCall, ToolContext
+from .agent_loop import RunOutcome
+from .budget import Budget, BudgetSpent
+from .intake import Step, step_of
+from .open_call import Answer, OpenCall, RunStopped, answer_of
+from .preflight import Refused
+from .run_ending import RunEnding, may_be_ended
+from .run_history import RunHistory
+from .run_recorder import RunRecorder
+from .stopping import Stopping
+from .tool_boundary import ToolBoundary
+
+Does: TypeAlias = Callable[..., Any]
+"""Carries a call out: gets its arguments by name, and returns or awaits the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingParts:
+    """What the record of one run is kept with.
+
+    Attributes:
+        blocks: carries out calls whose effect happens in a block of the loop's own code.
+        functions: carries out calls by functions.
+        budget: what the turn may use.
+    """
+
+    recorder: RunRecorder
+    history: RunHistory
+    blocks: ToolBoundary
+    functions: ToolBoundary
+    ending: RunEnding
+    stopping: Stopping
+    ids: Ids
+    budget: Budget
+
+
+class RecordedRun:
+    """What a loop tells of one run; made by `RecordRun`. Belongs to the event loop on which it was begun.
+
+    Args:
+        tasks: where calls wait for their blocks; it outlives the run.
+
+    Attributes:
+        outcome: how the run ended; None while it is open, and where repair is to close it.
+    """
+
+    def __init__(self, parts: RecordingParts, tasks: TaskGroup) -> None:
+        self.outcome: RunOutcome | None = None
+        self._parts = parts
+        self._recorder = parts.recorder
+        self._stopping = parts.stopping
+        self._tasks = tasks
+        self._calls: dict[str, ToolCalled] = {}
+        self._unreadable: dict[ToolCallId, NotStrictJson] = {}
+        self._taken: set[ToolCallId] = set()
+        self._torn = False
+        self._text = ""
+
+    @property
+    def identity(self) -> ExecutionIdentity:
+        """The session, run, turn and invocation."""
+        return self._recorder.identity
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Who stopped the run, None while it may go on."""
+        return self._stopping.by if self._stopping.is_set() else None
+
+    def history(self) -> tuple[Item, ...]:
+        """What the model is to be shown next, in no provider's format; calls without an answer are not in it."""
+        return self._parts.history.items()
+
+    def check(self) -> None:
+        """Do nothing while another model step may be asked for.
+
+        Raises:
+            RunStopped: a person stopped the run, or an operation of it was left without an outcome.
+            BudgetSpent: one of the turn's budgets is used up.
+        """
+        if self._torn or self.stopped_by is not None:
+            raise RunStopped(self.identity.run_id, self.stopped_by)
+        self._parts.budget.check()
+
+    # ---- what happens -----------------------------------------------------------------------------------------------
+
+    async def model_step(self, finished: StepFinished) -> Step:
+        """Record one finished step of the model, whole, before anything of it is carried out.
+
+        Args:
+            finished: its text, thinking and calls in the order in which the model made them.
+
+        Returns:
+            The recorded step. A call whose provider id is empty or was used before has one of ours.
+
+        Raises:
+            ProviderFailed, ProviderStreamIncomplete: it cannot be recorded: no finish reason, an illegal name, too
+                large.
+            RunStopped: a person stopped the run.
+            StoreError, WriteRefused: it was not recorded.
+        """
+        if self.stopped_by is not None:
+            raise RunStopped(self.identity.run_id, self.stopped_by)
+        step = step_of(finished, self._recorder, await self._recorder.run(), self._parts.ids)
+        await self._recorder.record_step(step.facts)
+        self._text = step.text or self._text
+        self._unreadable.update(step.unreadable)
+        self._calls.update({call.provider_call_id: call for call in step.calls if call.provider_call_id})
+        self._calls.update({call.call_id: call for call in step.calls})
+        return step
+
+    async def steer(self, text: str) -> None:
+        """Record what the user says while the run goes on; it is shown after the answers of the step that is open.
+
+        Raises:
+            StoreError, WriteRefused: it was not recorded.
+        """
+        await self._recorder.append(UserMessage(**self._recorder.spine(), text=text, steering=True))
+
+    def tool_call(self, call: ToolCalled | str) -> OpenCall:
+        """One recorded call, to be carried out in a block of the caller's code: `async with` what is answered.
+
+        Args:
+            call: of a recorded step, or its id: ours, or the provider's, which then means its newest call.
+
+        Raises:
+            ValueError: no step recorded such a call, or it was carried out before.
+            RunStopped: an operation of the run was left without an outcome, or it could not be recorded.
+        """
+        called = self._take(call)
+        boundary = self._parts.blocks
+        bound = boundary.bind(called, self._unreadable.get(called.call_id))
+        return OpenCall(called, bound, boundary, self._recorder, self._stopping, self._tasks, self._tear)
+
+    async def call(self, call: ToolCalled | str, function: Does | None = None) -> Answer:
+        """Carry one recorded call out by a function, with the time-outs and the stopping of our own loop.
+
+        Args:
+            call: as `tool_call` takes it.
+            function: gets the stored arguments by name; a synchronous one runs in a thread. None where the tool of the
+                catalog can be run itself.
+
+        Returns:
+            What is committed, and what the model is to be shown: a result, an error, or a refusal before any effect.
+
+        Raises:
+            RunStopped: it was not carried out; the end of the run answers it.
+            ToolNotOver: it did not end when it had to, and may still run.
+            StoreError, WriteRefused: something could not be recorded.
+            ValueError: as `tool_call`.
+        """
+        called = self._take(call)
+        boundary = self._parts.functions
+        bound = boundary.bind(called, self._unreadable.get(called.call_id))
+        try:
+            if isinstance(bound, Refused):
+                await boundary.refuse(called, bound)
+            else:
+                await boundary.call(called, bound if function is None else _carried_out_by(function, bound))
+        except SafepointError:
+            self._tear()
+            raise
+        answered = answer_of(self._recorder, called)
+        if answered is None:
+            raise RunStopped(self.identity.run_id, self.stopped_by)
+        return answered
+
+    def answer(self, call: ToolCalled | str) -> Answer | None:
+        """The committed answer to a recorded call, None where it has none.
+
+        Raises:
+            ValueError: no step recorded such a call.
+        """
+        return answer_of(self._recorder, self._called(call))
+
+    def _called(self, call: ToolCalled | str) -> ToolCalled:
+        call_id = call if isinstance(call, str) else call.call_id
+        if call_id not in self._calls:
+            raise ValueError(f"no step of run {self.identity.run_id} recorded a call {call_id!r}")
+        return self._calls[call_id]
+
+    def _take(self, call: ToolCalled | str) -> ToolCalled:
+        called = self._called(call)
+        if called.call_id in self._taken:
+            raise ValueError(f"call {called.call_id} of {called.tool_name} was carried out before")
+        if self._torn:
+            raise RunStopped(self.identity.run_id, self.stopped_by)
+        self._taken.add(called.call_id)
+        return called
+
+    def _tear(self) -> None:
+        self._torn = True
+
+    # ---- how it ends ------------------------------------------------------------------------------------------------
+
+    async def done(self) -> RunOutcome:
+        """End the run: completed; cancelled where a person stopped it; failed where a call has no outcome.
+
+        A call that the loop did not carry out is closed as not executed, and the run counts as one that ended early.
+
+        Raises:
+            StoreError, WriteRefused: the terminal event was not written; repair will write one.
+        """
+        failure = None if self.stopped_by is not None else await self._unfinished()
+        ending = self._parts.ending
+        ended: tuple[RunStatus, FailureClass | None] = (
+            await ending.done() if failure is None else await ending.failed(failure)
+        )
+        return self._ended(*ended)
+
+    async def _unfinished(self) -> FailureClass | None:
+        phases = {operation.phase for operation in operations_of(await self._recorder.run())}
+        if self._torn or Phase.DISPATCHED in phases:
+            return FailureClass.TOOL_NOT_OVER
+        return FailureClass.STEP_LIMIT if Phase.CALLED in phases else None
+
+    async def failed(self, error: Exception) -> RunOutcome | None:
+        """End the run because of an error, which is recorded by its class alone (R15); None where that is not possible.
+
+        Raises:
+            StoreError, WriteRefused: as `done`.
+        """
+        if not may_be_ended(error):
+            return None
+        if self.stopped_by is not None and not self._torn:
+            return self._ended(*await self._parts.ending.cancelled())
+        failure = FailureClass.TOOL_NOT_OVER if self._torn else _failure(error)
+        return self._ended(*await self._parts.ending.failed(failure, error), detail=str(error))
+
+    def _ended(self, status: RunStatus, failure: FailureClass | None, detail: str = "") -> RunOutcome:
+        self.outcome = RunOutcome(status, failure, self._text, detail)
+        return self.outcome
+
+
+def _failure(error: Exception) -> FailureClass:
+    match error:
+        case ProviderError():
+            return error.failure_class
+        case BudgetSpent():
+            return FailureClass.STEP_LIMIT
+        case _:
+            return FailureClass.APP_RESTARTED
+
+
+def _carried_out_by(function: Does, bound: BoundCall) -> BoundCall:
+    """The call with another implementation; what was promised of it stays."""
+
+    def run(arguments: Arguments, context: ToolContext) -> object:
+        return function(**arguments)
+
+    async def run_async(arguments: Arguments, context: ToolContext) -> object:
+        awaitable: Awaitable[object] = function(**arguments)
+        return await awaitable
+
+    is_async = inspect.iscoroutinefunction(function)
+    return replace(bound, implementation=AsyncCall(run_async) if is_async else SyncCall(run))
