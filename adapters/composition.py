@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from .process.supervisor import ProcessSupervisor
     from .process.tool_ancestry import started_by_operation
     from .sqlite.backup import SqliteBackup
+    from .tools.builtin.file_reconciler import FileReconciler
     from .workspace.marker_identity import MarkerWorkspaceIdentity
 else:  # most processes need few of them: each is imported when it is first made
     AdoptStore = later("..application.adopt_store", "AdoptStore")
@@ -131,6 +132,7 @@ else:  # most processes need few of them: each is imported when it is first made
     ProcessSupervisor = later(".process.supervisor", "ProcessSupervisor")
     started_by_operation = later(".process.tool_ancestry", "started_by_operation")
     SqliteBackup = later(".sqlite.backup", "SqliteBackup")
+    FileReconciler = later(".tools.builtin.file_reconciler", "FileReconciler")
     MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
 
 KeyT = TypeVar("KeyT")
@@ -262,7 +264,7 @@ class Composition(containers.DeclarativeContainer):
         RepairEverything, ledger, ownership, repair_session, store, store.provided.views, live_operations
     )
     settle_jobs = providers.Factory(RecordSettledJobs, ledger, spines, jobs)
-    reconcilers = providers.Singleton(Reconcilers, providers.List())
+    reconcilers = providers.Singleton(Reconcilers, providers.List(providers.Singleton(FileReconciler)))
     reconcile_operations = providers.Factory(
         ReconcileOperations,
         async_ledger,

@@ -388,7 +388,11 @@ def test_a_file_that_takes_the_new_name_at_the_last_instant_is_not_moved_over(
     context: ToolContext, workspace: Path, failpoints: RecordingFailpoints
 ) -> None:
     (workspace / "a").write_text("old")
-    failpoints.at_hit = lambda hit: (workspace / "b").write_text("theirs")
+
+    def interfere(hit: str) -> None:
+        (workspace / "b").write_text("theirs")
+
+    failpoints.at_hit = interfere
     with pytest.raises(RefusedWithoutEffect, match="'b' was changed by somebody else"):
         move_file(context, "a", "b")
     assert files(workspace) == {"a": b"old", "b": b"theirs"}
@@ -396,9 +400,10 @@ def test_a_file_that_takes_the_new_name_at_the_last_instant_is_not_moved_over(
 
 def test_only_files_are_deleted_and_moved(context: ToolContext, workspace: Path) -> None:
     (workspace / "folder").mkdir()
-    for use in (lambda: delete_file(context, "folder"), lambda: move_file(context, "folder", "b")):
-        with pytest.raises(RefusedWithoutEffect, match="no regular file"):
-            use()
+    with pytest.raises(RefusedWithoutEffect, match="no regular file"):
+        delete_file(context, "folder")
+    with pytest.raises(RefusedWithoutEffect, match="no regular file"):
+        move_file(context, "folder", "b")
     assert (workspace / "folder").is_dir()
 
 
@@ -428,13 +433,11 @@ def test_a_file_that_is_too_large_to_be_compared_is_refused_before_anything_is_d
 @pytest.mark.parametrize("path", ["src\\main.py", "C:\\work\\a.txt", "C:/work/a.txt", "a\\b/c"])
 def test_a_path_of_windows_does_not_become_one_strange_name(context: ToolContext, workspace: Path, path: str) -> None:
     (workspace / "a").write_text("old")
-    for make in (
-        lambda: write_file(context, path, "new"),
-        lambda: append_file(context, path, "new"),
-        lambda: move_file(context, "a", path),
-    ):
+    makers = [("write_file", path, "new"), ("append_file", path, "new"), ("move_file", "a", path)]
+    for name, *given in makers:
+        arguments: dict[str, Json] = dict(zip(CALLS[name], given, strict=True))
         with pytest.raises(RefusedWithoutEffect, match="looks like a path of Windows"):
-            make()
+            run(context, name, None, arguments)
     assert files(workspace) == {"a": b"old"}
 
 
@@ -450,13 +453,10 @@ def test_a_name_with_a_backslash_that_is_there_can_be_changed_and_got_rid_of(
 @pytest.mark.parametrize("path", [".SAFEPOINT-WORKSPACE.JSON", "./.Safepoint-Workspace.json"])
 def test_the_marker_is_safe_where_case_is_not_told_apart(context: ToolContext, workspace: Path, path: str) -> None:
     (workspace / "a").write_text("old")
-    for use in (
-        lambda: write_file(context, path, "{}"),
-        lambda: delete_file(context, path),
-        lambda: move_file(context, "a", path),
-    ):
+    for name, *given in [("write_file", path, "{}"), ("delete_file", path), ("move_file", "a", path)]:
+        arguments: dict[str, Json] = dict(zip(CALLS[name], given, strict=True))
         with pytest.raises(RefusedWithoutEffect, match="no tool may change it"):
-            use()
+            run(context, name, None, arguments)
 
 
 def test_spellings_that_another_system_takes_for_one_file_wait_for_one_another() -> None:
