@@ -60,13 +60,13 @@ def declaration_of(function: Callable[..., Any]) -> Declaration:
     return found if isinstance(found, Declaration) else Declaration()
 
 
-def checked_declaration(function: Callable[..., Any], declared: dict[str, Any]) -> Declaration:
-    """Make a declaration of what was given.
+def checked_declaration(function: Callable[..., Any] | str, declared: dict[str, Any]) -> Declaration:
+    """Make a declaration of what was given, of a function or of a tool by its name.
 
     Raises:
         ToolDefinitionError: it contradicts itself.
     """
-    name = getattr(function, "__qualname__", repr(function))
+    name = function if isinstance(function, str) else getattr(function, "__qualname__", repr(function))
 
     def wrong(detail: str) -> ToolDefinitionError:
         return ToolDefinitionError(name, detail)
