@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..domain import canonical
 from ..domain.events.run import ExecutionProfile
+from ..ports.checkpoints import Checkpoints
 from ..ports.model_provider import ModelProvider, OfferedTool
 from ..ports.permission_gate import PermissionGate
 from ..ports.tool_catalog import ToolCatalog
@@ -19,6 +20,9 @@ class Agent:
     Attributes:
         workspace: the folder that the tools work in, absolute.
         workspace_identity: as it was observed, None where the folder has none.
+        checkpoints: where the folder's content can be kept; None where it is not to be kept.
+        begin_checkpoints: a run whose lineage has none is bound to its workspace's content from its start; every other
+            run goes on as its lineage began (R18).
     """
 
     provider: ModelProvider
@@ -27,6 +31,8 @@ class Agent:
     system_prompt: str
     workspace: Path
     workspace_identity: str | None
+    checkpoints: Checkpoints | None = None
+    begin_checkpoints: bool = False
 
     def profile(self) -> ExecutionProfile:
         """What a run records of these parts; a difference parks a resume."""

@@ -17,11 +17,13 @@ from ..ports.ids import Ids
 from ..ports.model_provider import ModelRequest, OfferedTool
 from ..ports.provider_failures import ProviderError, ProviderFailed
 from ..ports.tool_catalog import BoundCall
+from .before_dispatch import refusal
 from .budget import Budget, BudgetSpent
 from .call_order import predecessors
 from .intake import Step, step_of
 from .model_steps import ModelSteps
 from .preflight import Refused
+from .run_checkpoints import UNBOUND, NoCheckpoints, may_write
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
@@ -59,6 +61,7 @@ class AgentLoop:
         steps_max: model steps of this run, 1 or more.
         events_max: when the run has so many events, no further step is asked for.
         budget: what the turn may use.
+        checkpoints: binds the run to the content of its workspace.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class AgentLoop:
         steps_max: int = STEPS_MAX,
         events_max: int = EVENTS_MAX,
         budget: Budget,
+        checkpoints: NoCheckpoints = UNBOUND,
     ) -> None:
         self._recorder = recorder
         self._models = models
@@ -89,6 +93,7 @@ class AgentLoop:
         self._steps_max = steps_max
         self._events_max = events_max
         self._budget = budget
+        self._checkpoints = checkpoints
         self._history = RunHistory(recorder, prompt.history)
         self._text = ""
 
@@ -125,6 +130,7 @@ class AgentLoop:
         return RunOutcome(status, failure, self._text, detail)
 
     async def _steps(self) -> FailureClass | None:
+        await self._checkpoints.at_start()
         for _ in range(self._steps_max):
             if self._stopping.is_set():
                 return None
@@ -135,6 +141,7 @@ class AgentLoop:
             if step is None or not step.calls or self._stopping.is_set():
                 return None
             await self._calls(step)
+            await self._checkpoints.when_settled()
             self._failpoints.hit(Failpoint.RESULT_DELIVERED)
         return FailureClass.STEP_LIMIT
 
@@ -168,6 +175,9 @@ class AgentLoop:
         """Answer all calls of a step; one that fails does not stop its siblings. What was not recorded is raised."""
         calls = step.calls
         bound = [self._tools.bind(call, step.unreadable.get(call.call_id)) for call in calls]
+        if (detail := await self._checkpoints.before_step(bound)) is not None:
+            refused = refusal(f"the workspace could not be kept as it was before this: {detail}")
+            bound = [refused if isinstance(one, BoundCall) and may_write(one) else one for one in bound]
         waits = predecessors([None if isinstance(one, Refused) else one for one in bound])
         answered = [anyio.Event() for _ in calls]
         errors: list[Exception] = []

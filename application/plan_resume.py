@@ -26,6 +26,7 @@ from ..domain.planning.facts import (
 from ..domain.planning.observations import (
     Authority,
     Busy,
+    CheckpointFacts,
     ModelWindow,
     NotOver,
     RunningProcess,
@@ -43,6 +44,7 @@ from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness
 from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceRefused, WorkspaceSeen
 from .agent import Agent
+from .expected_content import LookAtFile, expected_of, facts_of
 from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
 from .over import OverJudge
 from .ownership import SessionOwnership
@@ -102,6 +104,7 @@ class PlanResume:
     Args:
         feature_enabled: asked at each plan (SPEC section 17, `SAFEPOINT_RESUME`).
         protocol: what the store lets a continuation declare.
+        look_at_file: says what stands at a path, where a settled operation left something since the last checkpoint.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class PlanResume:
         *,
         feature_enabled: Callable[[], bool] = lambda: True,
         protocol: Protocol | None = TOOL_BOUNDARY_PROTOCOL,
+        look_at_file: LookAtFile = lambda folder, path: None,
     ) -> None:
         self._store = store
         self._ownership = ownership
@@ -122,6 +126,7 @@ class PlanResume:
         self._preview = preview
         self._feature_enabled = feature_enabled
         self._protocol = protocol
+        self._look_at_file = look_at_file
 
     @uncollected()
     def __call__(
@@ -237,12 +242,14 @@ class PlanResume:
     ) -> PlanFacts:
         profile = agent.profile()
         window = agent.provider.profile().window_tokens
+        workspace = self._workspace(str(agent.workspace), _recorded_folder(seen.lineage))
         return PlanFacts(
             session_id=session_id,
             fresh=fresh,
             candidate=seen.candidate,
             lineage=seen.lineage,
-            workspace=self._workspace(str(agent.workspace), _recorded_folder(seen.lineage)),
+            workspace=workspace,
+            checkpoint=self._checkpoint(agent, seen.lineage, workspace),
             profile=profile,
             tools=profile.tools,
             protocol=self._protocol,
@@ -280,6 +287,18 @@ class PlanResume:
             )
             for state in states
         )
+
+    def _checkpoint(
+        self, agent: Agent, lineage: Sequence[SegmentReading], workspace: WorkspaceFound | WorkspaceUnknown
+    ) -> CheckpointFacts | None:
+        """What is bound to content is compared where it is the same workspace; elsewhere that is the reason to park."""
+        segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
+        expected = expected_of(segments) if segments and len(segments) == len(lineage) else None
+        if expected is None:
+            return None
+        same = isinstance(workspace, WorkspaceFound) and workspace.identity == segments[-1].survey.workspace_identity
+        folder = workspace.path if same and isinstance(workspace, WorkspaceFound) else None
+        return facts_of(expected, segments, agent.checkpoints, folder, self._look_at_file)
 
     def _workspace(self, path: str, recorded: str | None) -> WorkspaceFound | WorkspaceUnknown:
         match self._workspaces.observe(path):

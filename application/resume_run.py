@@ -19,6 +19,7 @@ from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId
 from ..domain.planning.outcome import Continue, Note, NoteCode, Park, Reason
 from ..domain.planning.revalidation import compare
 from ..domain.reasons import ParkReason, RevalidationCode, WriteRefusal
+from ..ports.checkpoints import Checkpoint
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
 from ..ports.incarnations import Liveness
@@ -26,6 +27,7 @@ from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .async_ledger import AsyncLedger
+from .capture_content import NOWHERE, CaptureContent
 from .drive_run import DriveRun
 from .live_runs import LiveRun
 from .ownership import Owned, SessionBusy, SessionOwnership
@@ -35,9 +37,10 @@ from .reconciliation import OperationReconciled
 from .record_settled_jobs import RecordSettledJobs
 from .repair_session import Repair, Repaired, started_from
 from .run_agent import Screen
+from .run_checkpoints import CheckpointsUnusable
 from .spines import Spines
 from .start_proof import StartAttempt
-from .start_turn import Begun
+from .start_turn import Begun, BoundContent
 from .supervised_calls import in_thread
 
 
@@ -119,6 +122,7 @@ class ResumeRun:
         failpoints: Failpoints,
         sink: LifecycleSink,
         reconcile: ReconcileOperations,
+        capture: CaptureContent = NOWHERE,
     ) -> None:
         self._ledger = ledger
         self._ownership = ownership
@@ -131,6 +135,7 @@ class ResumeRun:
         self._failpoints = failpoints
         self._sink = sink
         self._reconcile = reconcile
+        self._capture = capture
 
     async def __call__(
         self,
@@ -197,9 +202,9 @@ class ResumeRun:
         if isinstance(ready, Parked):
             await in_thread(partial(self._give_up, owned))
             return ready
-        plan, repaired, reconciled = ready
+        plan, repaired, reconciled, content = ready
         try:
-            begun = await self._begin(owned, plan)
+            begun = await self._begin(owned, plan, content)
         except BaseException:
             self._ownership.keep(owned)  # a claim may stand, which the next use of the session repairs
             raise
@@ -219,7 +224,7 @@ class ResumeRun:
 
     async def _ready(
         self, owned: Owned, agent: Agent, request: PlanRequest, hands: Hands | None
-    ) -> Parked | tuple[Continue, Repaired, tuple[OperationReconciled, ...]]:
+    ) -> Parked | tuple[Continue, Repaired, tuple[OperationReconciled, ...], BoundContent | None]:
         """Repair, look at the world again where that is allowed, plan, and look once more, at the run that was planned
         for.
         """
@@ -239,9 +244,20 @@ class ResumeRun:
         if changed := compare(plan, again):
             reasons = again.reasons if isinstance(again, Park) else ()
             return Parked(owned.session_id, reasons, again.notes, changed, repaired, reconciled)
-        return plan, repaired, reconciled
+        try:
+            return plan, repaired, reconciled, await self._content(plan, agent)
+        except CheckpointsUnusable as error:
+            reason = Reason(ParkReason.MODE_MISMATCH, {"mode": "checkpoint", "detail": str(error)})
+            return Parked(owned.session_id, (reason,), plan.notes, (), repaired, reconciled)
 
-    async def _begin(self, owned: Owned, plan: Continue) -> Begun | Reason:
+    async def _content(self, plan: Continue, agent: Agent) -> BoundContent | None:
+        """What the new run is bound to: what its lineage was, or where it was to none, what is asked for now."""
+        bound = plan.checkpoint
+        if bound is not None and bound.baseline is not None:
+            return BoundContent(Checkpoint(*bound.baseline) if bound.as_kept else None, bound.epoch)
+        return BoundContent(await self._capture(agent)) if agent.begin_checkpoints else None
+
+    async def _begin(self, owned: Owned, plan: Continue, content: BoundContent | None) -> Begun | Reason:
         """Claim, then start. Only what this very attempt acquired goes on."""
         claim = self._claim(owned, plan)
         try:
@@ -271,6 +287,7 @@ class ResumeRun:
             tuple(granted.values()),
             plan.budgets,
             plan.used,
+            content,
         )
 
     async def _acquire(self, claim: ClaimContinuation) -> bool:

@@ -20,6 +20,7 @@ from .asking import Asking
 from .async_ledger import AsyncLedger
 from .before_dispatch import BeforeDispatch
 from .budget import Budget
+from .capture_content import NOWHERE, CaptureContent
 from .implementations import FORMAT_SECONDS_MAX, Implementations
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
@@ -28,6 +29,7 @@ from .model_steps import ModelSteps, RetryPolicy
 from .open_questions import OpenQuestions
 from .places import Places
 from .preflight import LoopLimits, Preflight
+from .run_checkpoints import UNBOUND, NoCheckpoints, RunCheckpoints, WorkspaceBound
 from .run_ending import JOB_WAIT_SECONDS, RunEnding
 from .run_recorder import RunRecorder
 from .spines import Spines
@@ -88,6 +90,7 @@ class RunAgent:
 
     Args:
         places: how many implementations may run at once, shared by all runs of a runtime.
+        capture: names the checkpoints of runs that are bound to the content of their workspace.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class RunAgent:
         live: LiveOperations,
         limits: RunLimits = RunLimits(),
         places: Places | None = None,
+        capture: CaptureContent = NOWHERE,
     ) -> None:
         self._ledger = ledger
         self._spines = spines
@@ -111,6 +115,7 @@ class RunAgent:
         self._live = live
         self._limits = limits
         self._places = places or Places()
+        self._capture = capture
 
     def recorder(self, begun: Begun) -> RunRecorder:
         """Make the writing side of a run that has its first commit."""
@@ -135,12 +140,13 @@ class RunAgent:
             StoreError, WriteRefused: the run could not be recorded any further; repair will close it.
         """
         limits = self._limits
+        checkpoints = self._checkpoints(begun, recorder, agent, screen)
         (boundary,) = self._boundaries(begun, recorder, agent, screen, stopping, questions, self._own(stopping))
         loop = AgentLoop(
             recorder,
             ModelSteps(agent.provider, begun.proof, recorder, screen.show, limits.retries),
             boundary,
-            self._ending(recorder, stopping),
+            self._ending(recorder, stopping, checkpoints),
             stopping,
             self._ids,
             self._failpoints,
@@ -149,8 +155,23 @@ class RunAgent:
             steps_max=limits.steps_max,
             events_max=limits.events_max,
             budget=Budget(recorder, begun.budgets, begun.used),
+            checkpoints=checkpoints,
         )
         return await loop.run()
+
+    def _checkpoints(self, begun: Begun, recorder: RunRecorder, agent: Agent, screen: Screen) -> NoCheckpoints:
+        content, identity = begun.content, agent.workspace_identity
+        if content is None or agent.checkpoints is None or identity is None:
+            return UNBOUND
+        return RunCheckpoints(
+            recorder,
+            agent.checkpoints,
+            self._failpoints,
+            WorkspaceBound(str(agent.workspace), identity, content.epoch),
+            self._capture.new_key,
+            content.kept,
+            screen.tell,
+        )
 
     def recording(self, begun: Begun, live: LiveRun, agent: Agent, screen: Screen | None = None) -> RecordingParts:
         """What a run is recorded with that somebody else drives: whoever that is asks the provider from now on.
@@ -188,9 +209,9 @@ class RunAgent:
     def _own(self, stopping: Stopping) -> Implementations:
         return Implementations(stopping, format_seconds_max=self._limits.format_seconds_max)
 
-    def _ending(self, recorder: RunRecorder, stopping: Stopping) -> RunEnding:
+    def _ending(self, recorder: RunRecorder, stopping: Stopping, checkpoints: NoCheckpoints = UNBOUND) -> RunEnding:
         wait_seconds = self._limits.job_wait_seconds
-        return RunEnding(recorder, self._jobs, self._supervisor, stopping, job_wait_seconds=wait_seconds)
+        return RunEnding(recorder, self._jobs, self._supervisor, stopping, checkpoints, job_wait_seconds=wait_seconds)
 
     def _boundaries(
         self,

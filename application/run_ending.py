@@ -14,6 +14,7 @@ from ..domain.reasons import FailureClass, WriteRefusal
 from ..ports.background_work import BackgroundWork, JobHandle, JobObservation, JobSettled
 from ..ports.supervisor import Supervisor
 from .over import attached_jobs
+from .run_checkpoints import UNBOUND, NoCheckpoints
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .supervised_calls import in_thread
@@ -35,6 +36,7 @@ class RunEnding:
 
     Args:
         jobs: finds work that tools left running.
+        checkpoints: binds the run to the content of its workspace.
         job_wait_seconds: how long each attached job is waited for before it is ended, and how long its end may take.
     """
 
@@ -44,6 +46,7 @@ class RunEnding:
         jobs: BackgroundWork,
         supervisor: Supervisor,
         stopping: Stopping,
+        checkpoints: NoCheckpoints = UNBOUND,
         *,
         job_wait_seconds: float = JOB_WAIT_SECONDS,
     ) -> None:
@@ -51,6 +54,7 @@ class RunEnding:
         self._jobs = jobs
         self._supervisor = supervisor
         self._stopping = stopping
+        self._checkpoints = checkpoints
         self._job_wait_seconds = job_wait_seconds
 
     async def done(self) -> tuple[RunStatus, FailureClass | None]:
@@ -85,6 +89,7 @@ class RunEnding:
         stopped_by = self._stopping.by if self._stopping.is_set() else None
         if stopped_by is not None and (await self._recorder.run()).cancel_requested is None:
             await self._recorder.append(CancelRequested(**self._recorder.spine(), by=stopped_by))
+        await self._checkpoints.when_settled()
         await self._recorder.end(status, failure, stopped_by=stopped_by)
         return status, failure
 

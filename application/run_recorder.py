@@ -27,6 +27,7 @@ from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
 from ..domain.reasons import FailureClass
 from ..domain.run.state import Run
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST
 from ..domain.session.state import Session
 from ..ports.failpoints import Failpoint, Failpoints
 from .async_ledger import AsyncLedger
@@ -60,7 +61,8 @@ class RunRecorder:
         self._spines = spines
         self._failpoints = failpoints
         self._events: list[RunEvent] = []
-        self._ahead: dict[int, RunEvent] = {}
+        self._ahead: dict[int, tuple[RunEvent, str]] = {}
+        self._digest = FIRST_PREVIOUS_DIGEST
         self._stored_calls: dict[str, bytes] = {}
         self._ended = False
         self._remember(begun)
@@ -78,6 +80,11 @@ class RunRecorder:
         Answers of commands that were under way at once may come in another order: what is ahead of a gap waits for it.
         """
         return self._events
+
+    @property
+    def boundary(self) -> tuple[int, str]:
+        """How many facts are durable, and the digest that names this prefix."""
+        return len(self._events), self._digest
 
     @property
     def ended(self) -> bool:
@@ -169,7 +176,7 @@ class RunRecorder:
         for sealed in receipt.events:
             if isinstance(sealed.event, RunEvent) and sealed.event.run_id == self.run_id:
                 if sealed.sequence > len(self._events):
-                    self._ahead[sealed.sequence] = sealed.event
+                    self._ahead[sealed.sequence] = (sealed.event, sealed.digest)
                 if isinstance(sealed.event, ToolCalled):
                     self._stored_calls[sealed.event.call_id] = sealed.state
                 elif isinstance(sealed.event, ToolResponded):
@@ -177,4 +184,5 @@ class RunRecorder:
                 elif isinstance(sealed.event, RunEnded):
                     self._ended = True
         while (following := self._ahead.pop(len(self._events) + 1, None)) is not None:
-            self._events.append(following)
+            event, self._digest = following
+            self._events.append(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..domain.errors import SafepointError, StoreError
@@ -11,12 +11,13 @@ from ..domain.events.run import Budgets
 from ..domain.identifiers import RunId, SessionId
 from .agent import Agent
 from .agent_loop import RunOutcome
+from .capture_content import NOWHERE, CaptureContent
 from .drive_run import DriveRun
 from .live_runs import LiveRun
 from .ownership import Owned, SessionOwnership
 from .repair_session import Repair, Repaired, RepairKind
 from .run_agent import Screen
-from .start_turn import Begun, StartTurn
+from .start_turn import Begun, BoundContent, StartTurn
 from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
@@ -46,11 +47,19 @@ class TurnResult:
 class RunTurn:
     """Runs one user message to its end."""
 
-    def __init__(self, ownership: SessionOwnership, repair: Repair, start: StartTurn, drive: DriveRun) -> None:
+    def __init__(
+        self,
+        ownership: SessionOwnership,
+        repair: Repair,
+        start: StartTurn,
+        drive: DriveRun,
+        capture: CaptureContent = NOWHERE,
+    ) -> None:
         self._ownership = ownership
         self._repair = repair
         self._start = start
         self._drive = drive
+        self._capture = capture
 
     async def __call__(
         self,
@@ -76,6 +85,7 @@ class RunTurn:
             SessionBusy: another process owns the session.
             SessionQuarantined: its head run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
+            CheckpointsUnusable: the content of the workspace cannot be kept as was asked for; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
         begun, repaired = await self.begin(session_id, text, agent, context=context, budgets=budgets)
@@ -97,6 +107,7 @@ class RunTurn:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
+            kept = await self._capture(agent) if agent.begin_checkpoints else None
             begun = await self._start(owned, agent, text, context, budgets)
         except StoreError:
             self._ownership.keep(owned)  # whether the run was opened is not known
@@ -104,7 +115,7 @@ class RunTurn:
         except BaseException:
             await in_thread(partial(self._release, owned))
             raise
-        return begun, repaired
+        return begun if kept is None else replace(begun, content=BoundContent(kept)), repaired
 
     def _release(self, owned: Owned) -> None:
         try:

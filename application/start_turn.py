@@ -15,6 +15,7 @@ from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Prot
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
 from ..domain.identifiers import ExecutionIdentity
 from ..domain.replay.items import Item
+from ..ports.checkpoints import Checkpoint
 from ..ports.event_store import EventStore
 from .agent import Agent
 from .async_ledger import AsyncLedger
@@ -26,6 +27,19 @@ from .turn_context import ALL, ContextChoice, MakeTurnContext, TurnContext
 
 
 @dataclass(frozen=True, slots=True)
+class BoundContent:
+    """The content of the workspace that a run is bound to from its start. SPEC section 16.
+
+    Attributes:
+        kept: what the folder holds, kept already; None where that is still to be captured.
+        epoch: of its baseline, 0 or more.
+    """
+
+    kept: Checkpoint | None
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A run that has its first commit.
 
@@ -34,6 +48,7 @@ class Begun:
         grants: decisions of a person that the first commit took over.
         budgets: what its turn may use, None where it is not bounded.
         used: what its lineage used before it.
+        content: None where it is bound to none.
     """
 
     identity: ExecutionIdentity
@@ -44,6 +59,7 @@ class Begun:
     grants: tuple[GrantPosted, ...] = ()
     budgets: Budgets | None = None
     used: Used = NOTHING
+    content: BoundContent | None = None
 
 
 class StartTurn:

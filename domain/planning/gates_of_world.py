@@ -13,6 +13,8 @@ from .observations import WorkspaceUnknown
 from .outcome import Note, NoteCode, Reason
 from .view import View
 
+PATHS_SHOWN_MAX = 100
+
 
 def workspace_is_the_same(view: View) -> Iterator[Reason]:
     """The identity that the source recorded last; another path alone is no refusal. R5."""
@@ -40,7 +42,10 @@ def checkpoint_matches(view: View) -> Iterator[Reason]:
         return
     about = {"ref": checkpoint.ref}
     if not checkpoint.carrier_available:
-        yield Reason(ParkReason.MODE_MISMATCH, {**about, "mode": "checkpoint"})
+        yield Reason(ParkReason.MODE_MISMATCH, {**about, "mode": "checkpoint", "detail": checkpoint.detail})
+    elif checkpoint.could_not_look is not None:
+        about_it = {**about, "what": "checkpoint", "detail": checkpoint.could_not_look}
+        yield Reason(ParkReason.SAFETY_OBSERVATION_UNAVAILABLE, about_it)
     elif not checkpoint.present:
         yield Reason(ParkReason.WORKSPACE_REF_MISSING, about)
     if not checkpoint.covers:
@@ -48,7 +53,9 @@ def checkpoint_matches(view: View) -> Iterator[Reason]:
     if not checkpoint.restored:
         yield Reason(ParkReason.CHECKPOINT_RESTORE_FAILED, about)
     if checkpoint.drifted_paths:
-        yield Reason(ParkReason.WORKSPACE_DRIFT, {**about, "paths": list(checkpoint.drifted_paths)})
+        shown = list(checkpoint.drifted_paths[:PATHS_SHOWN_MAX])
+        drifted = max(checkpoint.drifted, len(checkpoint.drifted_paths))
+        yield Reason(ParkReason.WORKSPACE_DRIFT, {**about, "paths": [*shown], "count": drifted})
 
 
 def tools_are_the_same(view: View) -> Iterator[Reason]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..identifiers import OperationId
 from ..reasons import ParkReason
+from .survey import Baseline
 
 
 class Busy(NamedTuple):
@@ -60,12 +61,16 @@ class CheckpointFacts:
     """The newest checkpoint that the lineage accepted, and what was seen of it now. SPEC section 16.
 
     Attributes:
-        carrier_available: the promised kind of checkpoint can be had now.
+        carrier_available: the promised kind of checkpoint can be had now; `detail` says why not.
+        could_not_look: why the content could not be compared; None where it could, or was not asked.
         present: the artifact is there.
         covers: no writing operation is beyond it, or every one left its identity.
         uncovered_by: names of the tools that wrote without leaving one.
         restored: False where a restore was asked for and failed.
-        drifted_paths: what differs from the expected tree, those first that the model has read.
+        drifted_paths: what differs from the expected tree, those first that the model has read; not always all.
+        drifted: how many differ.
+        baseline: what was accepted, and `epoch` how often it was set anew.
+        as_kept: the expected tree is the checkpoint itself: nothing was written after it.
     """
 
     ref: str
@@ -75,6 +80,12 @@ class CheckpointFacts:
     uncovered_by: tuple[str, ...] = ()
     restored: bool = True
     drifted_paths: tuple[str, ...] = ()
+    drifted: int = 0
+    could_not_look: str | None = None
+    detail: str = ""
+    baseline: Baseline | None = None
+    epoch: int = 0
+    as_kept: bool = True
 
 
 class ModelWindow(NamedTuple):

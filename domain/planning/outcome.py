@@ -15,6 +15,7 @@ from ..reasons import ParkReason
 from ..replay.context import Told
 from ..replay.history import Replay
 from .facts import Drift
+from .observations import CheckpointFacts
 
 Detail: TypeAlias = Mapping[str, Json]
 """Ids, names and numbers for people; never a prompt, an argument or a result (R15)."""
@@ -75,6 +76,7 @@ class Continue:
         told: host messages that the first commit must carry.
         budgets: what the turn may use, None where it is not bounded.
         used: what its lineage has used of that.
+        checkpoint: the content that the lineage is bound to, and that is there; None where it is bound to none.
     """
 
     segments: tuple[PrefixRef, ...]
@@ -89,6 +91,7 @@ class Continue:
     notes: tuple[Note, ...] = ()
     budgets: Budgets | None = None
     used: Used = NOTHING
+    checkpoint: CheckpointFacts | None = None
 
     @property
     def source(self) -> PrefixRef:

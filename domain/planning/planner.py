@@ -100,6 +100,7 @@ def _continue(view: View, notes: tuple[Note, ...]) -> Continue:
         notes=notes,
         budgets=view.budgets(),
         used=view.used(),
+        checkpoint=facts.checkpoint,
     )
 
 

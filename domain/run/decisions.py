@@ -10,11 +10,11 @@ from ..commands import Append, AppendLate, OpenRun, OrdinaryFact, RecordStep, Re
 from ..decision import Decision, Refusal, misfit
 from ..events.event import Event
 from ..events.model import ModelStepCompleted, UserMessage
-from ..events.outside import BackgroundSettled, PermissionDecided, PermissionRequested
+from ..events.outside import BackgroundSettled, CheckpointAccepted, PermissionDecided, PermissionRequested
 from ..events.run import RunOpened
 from ..events.session import GrantPosted, RunAdmitted, RunKind
 from ..events.tool import Effect, ToolCalled
-from ..operation.state import Phase, operation_of_call
+from ..operation.state import Phase, operation_of_call, unanswered_of
 from ..operation.watch_list import of_ended_turn
 from ..reasons import WriteRefusal
 from ..session.decisions import admit_turn, take_inbox, unsayable
@@ -93,6 +93,8 @@ def _ordinary(run: Run, fact: OrdinaryFact) -> Refusal | None:
             return _decided(run, fact)
         case BackgroundSettled():
             return _job_settled(run, fact)
+        case CheckpointAccepted():
+            return _unbound(run, fact)
         case UserMessage(steering=False):
             return misfit("a message of the user begins a turn, or steers the one that runs")
         case _:
@@ -114,6 +116,15 @@ def _requested(run: Run, fact: PermissionRequested) -> Refusal | None:
 def _decided(run: Run, fact: PermissionDecided) -> Refusal | None:
     known = run.permissions.get(fact.request_id)
     return misfit(f"permission {fact.request_id} is not open") if known is None or not known.open else None
+
+
+def _unbound(run: Run, fact: CheckpointAccepted) -> Refusal | None:
+    """A checkpoint is of the very point at which it is accepted, with nothing under way. SPEC section 16."""
+    if fact.high_water != run.sequence:
+        return misfit(f"the checkpoint is of event {fact.high_water}, and the run is at {run.sequence}")
+    if any(one.phase is Phase.DISPATCHED for one in unanswered_of(run)) or run.jobs:
+        return Refusal(WriteRefusal.OPERATION_OPEN, "a checkpoint is taken while nothing is under way")
+    return None
 
 
 def _job_settled(run: Run, fact: BackgroundSettled) -> Refusal | None:
