@@ -181,6 +181,8 @@ def same_tool(catalog: ToolCatalog, uncertain: Uncertain) -> BoundCall | LeftAlo
     bound = catalog.bind(uncertain.call.tool_name, uncertain.arguments)
     if not isinstance(bound, BoundCall):
         return LeftAlone(Left.TOOL_CHANGED, f"{uncertain.call.tool_name} is not here, or takes other arguments")
+    if bound.elsewhere:
+        return LeftAlone(Left.TOOL_CHANGED, f"{uncertain.call.tool_name} is carried out by another loop, not here")
     now = bound.contract
     if (now.mode, now.contract_id, now.version, now.digest) != (
         recorded.mode,

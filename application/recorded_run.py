@@ -6,9 +6,8 @@ out, T1 before an effect, T2 before the model is shown it.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from anyio.abc import TaskGroup
@@ -25,7 +24,6 @@ from ..domain.tool_arguments import NotStrictJson
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
-from ..ports.tool_catalog import Arguments, AsyncCall, BoundCall, SyncCall, ToolContext
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
@@ -182,7 +180,7 @@ class RecordedRun:
             if isinstance(bound, Refused):
                 await boundary.refuse(called, bound)
             else:
-                await boundary.call(called, bound if function is None else _carried_out_by(function, bound))
+                await boundary.call(called, bound if function is None else bound.carried_out_by(function))
         except SafepointError:
             self._tear()
             raise
@@ -266,17 +264,3 @@ def _failure(error: Exception) -> FailureClass:
             return FailureClass.STEP_LIMIT
         case _:
             return FailureClass.APP_RESTARTED
-
-
-def _carried_out_by(function: Does, bound: BoundCall) -> BoundCall:
-    """The call with another implementation; what was promised of it stays."""
-
-    def run(arguments: Arguments, context: ToolContext) -> object:
-        return function(**arguments)
-
-    async def run_async(arguments: Arguments, context: ToolContext) -> object:
-        awaitable: Awaitable[object] = function(**arguments)
-        return await awaitable
-
-    is_async = inspect.iscoroutinefunction(function)
-    return replace(bound, implementation=AsyncCall(run_async) if is_async else SyncCall(run))

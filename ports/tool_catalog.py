@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..domain import tool_results
 from ..domain.errors import RefusedWithoutEffect
@@ -97,6 +98,19 @@ class AsyncCall(NamedTuple):
     run: Callable[[Arguments, ToolContext], Awaitable[object]]
 
 
+def calling(function: Callable[..., Any]) -> SyncCall | AsyncCall:
+    """Carry a call out by a function that takes the arguments by name; a synchronous one runs in a thread."""
+
+    def run(arguments: Arguments, context: ToolContext) -> object:
+        return function(**arguments)
+
+    async def run_async(arguments: Arguments, context: ToolContext) -> object:
+        awaitable: Awaitable[object] = function(**arguments)
+        return await awaitable
+
+    return AsyncCall(run_async) if inspect.iscoroutinefunction(function) else SyncCall(run)
+
+
 class LeftRunning(NamedTuple):
     """Work that goes on after the tool returned: what `background.started` records."""
 
@@ -143,6 +157,7 @@ class BoundCall:
         evidence_of: computes, before T1, what recovery will compare with; reads the workspace and changes nothing.
         format: makes strict JSON of what the implementation returned; it may fail or hang, so it is called within a
             bound.
+        elsewhere: only a loop of others can carry it out; what stands for the implementation refuses.
     """
 
     tool_name: str
@@ -155,6 +170,11 @@ class BoundCall:
     no_effect_errors: tuple[type[BaseException], ...] = ()
     evidence_of: Callable[[Workspace], Json] | None = field(default=None, repr=False)
     format: Callable[[object], object] | None = field(default=None, repr=False)
+    elsewhere: bool = False
+
+    def carried_out_by(self, function: Callable[..., Any]) -> BoundCall:
+        """The same call, with a function that takes its arguments by name; what was promised stays."""
+        return replace(self, implementation=calling(function), elsewhere=False)
 
     @property
     def life(self) -> Life:

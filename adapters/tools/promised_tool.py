@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ...domain.errors import RefusedWithoutEffect
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
-from ...ports.tool_catalog import Arguments, AsyncCall, BoundCall, SchemaMismatch, ToolContext
+from ...ports.tool_catalog import (
+    Arguments,
+    AsyncCall,
+    BoundCall,
+    Implementation,
+    SchemaMismatch,
+    ToolContext,
+    calling,
+)
 from .declaration import ByArguments, Declaration, checked_declaration
 from .promise import bound_call, tool_spec
 
@@ -16,10 +25,22 @@ ANY_OBJECT: Final[Mapping[str, Json]] = {"type": "object"}
 
 
 class PromisedTool:
-    """Binds calls of a tool that is carried out elsewhere; that its arguments fit is checked there, too."""
+    """Binds calls of a tool that is carried out elsewhere; that its arguments fit is checked there, too.
 
-    def __init__(self, name: str, description: str, schema: Mapping[str, Json], declared: Declaration) -> None:
+    Args:
+        carry_out: what is called with the arguments where it has to be run here; None where that is not possible.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        schema: Mapping[str, Json],
+        declared: Declaration,
+        carry_out: Callable[..., Any] | None,
+    ) -> None:
         self._declared = declared
+        self._carry_out = carry_out
         self.spec = tool_spec(name, description, schema, declared)
 
     def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
@@ -27,9 +48,13 @@ class PromisedTool:
         if not isinstance(arguments, dict):
             return SchemaMismatch(self.spec.name, "arguments: an object is expected")
         try:
-            return bound_call(self.spec, self._declared, arguments, lambda mode: AsyncCall(_not_here))
+            bound = bound_call(self.spec, self._declared, arguments, lambda mode: self._implementation())
         except Exception as error:  # noqa: BLE001 (a contract that cannot be told promises nothing: refused)
             return SchemaMismatch(self.spec.name, f"its contract cannot be told for them: {type(error).__name__}")
+        return replace(bound, elsewhere=self._carry_out is None)
+
+    def _implementation(self) -> Implementation:
+        return AsyncCall(_not_here) if self._carry_out is None else calling(self._carry_out)
 
 
 async def _not_here(arguments: Arguments, context: ToolContext) -> object:
@@ -49,6 +74,7 @@ def contract(
     no_effect_errors: tuple[type[BaseException], ...] = (),
     repeat_free: bool = False,
     writes_workspace: bool | ByArguments[bool] | None = None,
+    carry_out: Callable[..., Any] | None = None,
 ) -> PromisedTool:
     """Declare what the owner of a tool promises, where a loop of its own carries the tool out.
 
@@ -69,6 +95,8 @@ def contract(
         no_effect_errors: exceptions that mean that nothing happened.
         repeat_free: repeating it is always fine.
         writes_workspace: whether it may change files of the workspace; by default yes, unless it is replay-safe.
+        carry_out: what is called with the arguments, by name, where recovery has to run the tool itself: to read again,
+            or to deliver an idempotent call again. None where only its loop can; recovery then leaves it alone.
 
     Raises:
         ToolDefinitionError: the declaration contradicts itself.
@@ -83,4 +111,4 @@ def contract(
         "repeat_free": repeat_free,
         "writes_workspace": writes_workspace,
     }
-    return PromisedTool(name, description, input_schema, checked_declaration(name, declared))
+    return PromisedTool(name, description, input_schema, checked_declaration(name, declared), carry_out)

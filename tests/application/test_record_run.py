@@ -16,16 +16,18 @@ from safepoint.adapters.memory.model_provider import PlannedModel
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.tools.decorator import tool
+from safepoint.adapters.tools.promised_tool import contract
 from safepoint.application.agent import Agent
 from safepoint.application.live_runs import LiveRun
 from safepoint.application.open_call import CallRefused, OutcomeNotDeclared, RunStopped
+from safepoint.application.reconciliation import Completed, Left, LeftAlone
 from safepoint.application.record_run import RecordRun, ResumeParked
 from safepoint.application.recorded_run import RecordedRun
 from safepoint.application.tool_boundary import ToolNotOver
 from safepoint.domain.canonical import encode
 from safepoint.domain.errors import RefusedWithoutEffect, StoreUnavailable
 from safepoint.domain.events.run import Budgets, RunEnded, RunStatus
-from safepoint.domain.events.tool import Effect, ToolDispatched, ToolResponded
+from safepoint.domain.events.tool import Effect, Observation, ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.reasons import FailureClass, ParkReason
 from safepoint.domain.replay.items import CallItem, ResultItem, TextItem, UserItem
@@ -719,3 +721,27 @@ def test_a_run_is_recorded_by_one_loop_only() -> None:
                 make()
 
     go(main)
+
+
+@pytest.mark.parametrize("carry_out", [None, lambda: "seen again"])
+def test_recovery_runs_a_reader_of_another_loop_only_where_it_can_be_run_here(carry_out: Any) -> None:
+    process = Recording()
+    watch = contract("watch", recovery="replay_safe", carry_out=carry_out)
+
+    async def loop(run: RecordedRun) -> None:
+        await run.model_step(step(("watch", {})))
+        async with run.tool_call("c1"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        process.told(loop, tools=[watch])
+    process.die()
+    later = Recording(process.world)
+    (one,) = go(lambda: later.reconcile([watch])).operations
+    if carry_out is None:
+        assert isinstance(one.became, LeftAlone)
+        assert one.became.why is Left.TOOL_CHANGED
+        assert later.responses(later.head()) == []
+    else:
+        assert one.became == Completed(Observation.EFFECT_FREE, is_error=False)
+        assert later.response(later.head(), "watch").result == "seen again"
