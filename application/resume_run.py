@@ -257,7 +257,7 @@ class ResumeRun:
             return BoundContent(Checkpoint(*bound.baseline) if bound.as_kept else None, bound.epoch)
         return BoundContent(await self._capture(agent)) if agent.begin_checkpoints else None
 
-    async def _begin(self, owned: Owned, plan: Continue, content: BoundContent | None) -> Begun | Reason:
+    async def _begin(self, owned: Owned, plan: Continue, content: BoundContent | None = None) -> Begun | Reason:
         """Claim, then start. Only what this very attempt acquired goes on."""
         claim = self._claim(owned, plan)
         try:
