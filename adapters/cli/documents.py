@@ -24,6 +24,7 @@ PLAN: Final = "safepoint.cli.plan.v1"
 RESUME: Final = "safepoint.cli.resume.v1"
 CANCEL: Final = "safepoint.cli.cancel.v1"
 DECIDE: Final = "safepoint.cli.decide.v1"
+RECONCILE: Final = "safepoint.cli.reconcile.v1"
 SETTLE: Final = "safepoint.cli.settle.v1"
 ABANDON: Final = "safepoint.cli.abandon.v1"
 TAKEOVER: Final = "safepoint.cli.takeover.v1"
@@ -51,11 +52,12 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
         *("notes", "operations", "repair_pending", "provider_assumed", "commands", "exit_code"),
     ),
     RESUME: (
-        *("session_id", "source_run_id", "run_id", "claim_id", "decision", "repaired", "changed", "notes"),
-        *("operations", *_RUN_END),
+        *("session_id", "source_run_id", "run_id", "claim_id", "decision", "repaired", "reconciled", "changed"),
+        *("notes", "operations", *_RUN_END),
     ),
     CANCEL: ("session_id", "run_id", "result"),
     DECIDE: ("request_id", "session_id", "run_id", "tool", "result", "approved", "by", "exit_code"),
+    RECONCILE: ("session_id", "repaired", "operations", "settled", "commands", "exit_code"),
     SETTLE: (
         *("operation_id", "session_id", "run_id", "tool", "statement", "by", "note", "recorded", "told_later"),
         *("commands", "exit_code"),
@@ -100,6 +102,7 @@ _LISTS: Final = frozenset(
     {
         "reasons",
         "changed",
+        "reconciled",
         "notes",
         "operations",
         "commands",

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ...application.live_runs import LiveRun
 from ...domain.errors import StoreError
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 ResultT = TypeVar("ResultT")
+
+
+class Stoppable(Protocol):
+    """What a signal stops: a live run, or work without one."""
+
+    @abstractmethod
+    async def cancel(self, by: str) -> object:
+        """Stop it in order."""
 
 
 class Interrupts:
@@ -34,9 +42,9 @@ class Interrupts:
         self._by = by
         self._tell = tell
         self._bound_seconds = bound_seconds
-        self._live: LiveRun | None = None
+        self._live: Stoppable | None = None
 
-    async def watching(self, work: Callable[[Callable[[LiveRun], None]], Awaitable[ResultT]]) -> ResultT:
+    async def watching(self, work: Callable[[Callable[[Stoppable], None]], Awaitable[ResultT]]) -> ResultT:
         """Await work that tells how its run can be stopped."""
         results: list[ResultT] = []
         async with anyio.create_task_group() as group:
@@ -45,7 +53,7 @@ class Interrupts:
             group.cancel_scope.cancel()
         return results[0]
 
-    def _started(self, live: LiveRun, group: TaskGroup) -> None:
+    def _started(self, live: Stoppable, group: TaskGroup) -> None:
         self._live = live
         if self.received is not None:
             group.start_soon(self._stop, live)
@@ -61,7 +69,7 @@ class Interrupts:
                 if self._live is not None:
                     group.start_soon(self._stop, self._live)
 
-    async def _stop(self, live: LiveRun) -> None:
+    async def _stop(self, live: Stoppable) -> None:
         try:
             await live.cancel(self._by)
         except StoreError as error:  # the live work is told to stop all the same

@@ -26,6 +26,7 @@ from .commands.judge import judge
 from .commands.list import list_
 from .commands.plan import plan
 from .commands.rebuild import rebuild
+from .commands.reconcile import reconcile
 from .commands.restore import restore
 from .commands.resume import resume
 from .commands.run import run
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Any] = {
     "cancel": cancel,
     "approve": approve,
     "deny": deny,
+    "reconcile": reconcile,
     "settle": settle,
     "abandon": abandon,
     "takeover": takeover,

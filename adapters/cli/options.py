@@ -108,6 +108,13 @@ MaxSecondsOption: TypeAlias = Annotated[
         help="Seconds that the turn may be executed, without waiting for you.",
     ),
 ]
+ReconcileOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--reconcile",
+        help="First look again at operations without outcome, as `safepoint reconcile` does; it may run tools again.",
+    ),
+]
 DropPermissionsOption: TypeAlias = Annotated[
     bool, typer.Option("--drop-permissions", help="Drop open questions unanswered; their calls are not executed.")
 ]

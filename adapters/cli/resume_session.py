@@ -26,6 +26,7 @@ from .nothing_to_resume import say_nothing
 from .output import Output
 from .parking import say_notes, say_parked
 from .policies import described
+from .reconciled import of_reconciled, say_reconciled
 from .resumable import Source, commands_for, parking_of, source_of
 from .runtimes import no_store, writing
 from .session_names import known, meant
@@ -34,9 +35,19 @@ from .ways_on import as_documents, ways_on
 
 
 def resume_session(
-    out: Output, named: SessionId | None, options: AgentOptions, request: PlanRequest, store: Path
+    out: Output,
+    named: SessionId | None,
+    options: AgentOptions,
+    request: PlanRequest,
+    store: Path,
+    *,
+    reconcile: bool = False,
 ) -> int:
-    """Plan, and continue or park; returns the exit status."""
+    """Plan, and continue or park; returns the exit status.
+
+    Args:
+        reconcile: whether what has no outcome is looked at again first.
+    """
     if options.script is not None:
         parts_for_turn(options)  # a script with errors is said before anything is opened
     if not places.is_there(store):
@@ -61,12 +72,15 @@ def resume_session(
         driving = Driving(runtime, described(agent.gate, options.policy, recorded), options.policy.hearing)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> Parked | Continued:
-            result: Parked | Continued = await use_case(summary.session_id, agent, screen, started, request)
+            result: Parked | Continued = await use_case(
+                summary.session_id, agent, screen, started, request, reconcile=reconcile
+            )
             return result
 
         with driving.explaining(summary.session_id, commands):
             result = anyio.run(driving.through, agent, work)
         say_repaired(out, result.repaired)
+        say_reconciled(out.tell, result.reconciled)
         if isinstance(result, Parked):
             return _parked(out, runtime, result, commands)
         return _continued(out, runtime, result, driving, commands)
@@ -96,6 +110,7 @@ def _parked(out: Output, runtime: Runtime, parked: Parked, commands: CommandLine
         "source_run_id": parking.run_id,
         "decision": "parked",
         "repaired": documents.of_repaired(parked.repaired),
+        "reconciled": of_reconciled(parked.reconciled),
         "reasons": documents.of_reasons(parked.reasons, commands, parked.session_id),
         "changed": [one.value for one in parked.changed],
         "notes": documents.of_notes(parked.notes),
@@ -117,6 +132,7 @@ def _continued(out: Output, runtime: Runtime, done: Continued, driving: Driving,
         "claim_id": done.claim_id,
         "decision": "continued",
         "repaired": documents.of_repaired(done.repaired),
+        "reconciled": of_reconciled(done.reconciled),
         "notes": documents.of_notes(done.notes),
         **ending.members(),
     }

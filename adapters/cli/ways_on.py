@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 from ...application.agent_loop import STEPS_MAX
 from ...application.inspect_runs import OperationSeen
 from ...application.ownership import OWNER_PROCESS
+from ...domain.events.tool import RecoveryMode
 from ...domain.planning.facts import Drift
 from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Reason
 from ...domain.reasons import ParkReason
+from ...domain.recovery.verdict import VerdictStatus
 from ...domain.replay.segment import UNSETTLED
 from ...ports.store_keeping import Trust
-from ...ports.supervised import Overness
+from ...ports.supervised import Overness, ProcessInfo
 from .command_lines import CommandLines
 from .exit_codes import ExitCode, exit_code_of_park
 
@@ -34,6 +36,11 @@ _WORKSPACE = frozenset(
     }
 )
 _AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
+
+
+_PROMISING = frozenset(
+    {RecoveryMode.REPLAY_SAFE, RecoveryMode.IDEMPOTENT, RecoveryMode.RECONCILE, RecoveryMode.REATTACH}
+)
 
 
 class WayOn(NamedTuple):
@@ -113,6 +120,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         fence = commands.about("takeover", session, "--fence-only")
         yield WayOn(fence, "once you have made sure that its owner has ended: take its right to write")
     yield from _ending(parking.operations)
+    yield from _reconciling(parking.operations, session, again)
     yield from _settling(parking.operations, commands)
     yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
@@ -196,16 +204,30 @@ def _resume(
 
 
 def _ending(operations: Sequence[OperationSeen]) -> Iterator[WayOn]:
-    """Ending the first process ends all of an operation: it is the supervisor."""
     for seen in operations:
-        if seen.over.overness is Overness.RUNNING and seen.over.processes:
-            process = seen.over.processes[0]
-            if process.name == OWNER_PROCESS:  # which may be stopped, and then heeds nothing else
-                yield WayOn(
-                    f"kill -KILL {process.pid}", f"end the process in which {seen.verdict.tool_name} may still run"
-                )
-                continue
-            yield WayOn(f"kill {process.pid}", f"end what {seen.verdict.tool_name} started ({process.name})")
+        if seen.over.overness is Overness.RUNNING:
+            yield from ending(seen.over.processes, seen.verdict.tool_name)
+
+
+def ending(processes: Sequence[ProcessInfo], tool_name: str) -> Iterator[WayOn]:
+    """Ending the first process ends all of an operation: it is the supervisor."""
+    if not processes:
+        return
+    process = processes[0]
+    if process.name == OWNER_PROCESS:  # which may be stopped, and then heeds nothing else
+        yield WayOn(f"kill -KILL {process.pid}", f"end the process in which {tool_name} may still run")
+        return
+    yield WayOn(f"kill {process.pid}", f"end what {tool_name} started ({process.name})")
+
+
+def _reconciling(operations: Sequence[OperationSeen], session: str, commands: CommandLines) -> Iterator[WayOn]:
+    """Looking again, where something was promised about it and nothing of it runs any more."""
+    open_now = (seen for seen in operations if seen.verdict.status is VerdictStatus.INDETERMINATE)
+    promised = [seen for seen in open_now if seen.verdict.mode in _PROMISING and seen.over.overness is Overness.OVER]
+    if promised:
+        tools = ", ".join(dict.fromkeys(seen.verdict.tool_name for seen in promised))
+        yield WayOn(commands.about("reconcile", session), f"look again what became of {tools}")
+        yield _resume(session, commands, "the same, and continue where that settles it", "--reconcile")
 
 
 def _settling(operations: Sequence[OperationSeen], commands: CommandLines) -> Iterator[WayOn]:

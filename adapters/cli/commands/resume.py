@@ -23,6 +23,7 @@ def resume(
     deny: o.DenyOption = False,
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
+    reconcile: o.ReconcileOption = False,
     adopt: o.AdoptRunOption = False,
     expect_high_water: o.HighWaterOption = None,
     max_steps: o.MaxStepsOption = None,
@@ -50,6 +51,6 @@ def resume(
             accept_drift, expect_high_water, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets
         )
         named = session_id_of(session_argument, session)
-        return resume_session(out, named, chosen, request, places.store_path(store))
+        return resume_session(out, named, chosen, request, places.store_path(store), reconcile=reconcile)
 
     perform(work, as_json=as_json, store=store)

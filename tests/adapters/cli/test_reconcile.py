@@ -1,0 +1,133 @@
+"""`safepoint reconcile` and `resume --reconcile`: the world is looked at again, and nothing happens twice. SPEC 10."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .program import Program
+
+
+def paying(contract: str, line: str = "paid") -> dict[str, Any]:
+    """A call whose effect can be counted, with what its tool promises."""
+    return {"tool": "record_effect", "args": {"path": "effects.log", "line": line, "contract": contract}}
+
+
+def killed(program: Program, call: dict[str, Any], at: str = "P4") -> str:
+    """A session whose process was killed after the effect, before it could be recorded; the operation's id."""
+    program.script({"text": "I do.", "calls": [call]}, {"text": "Done."})
+    program.killed_at(at, *program.run("--session", "s1"))
+    (one,) = program("plan", "s1", "--json").document["operations"]
+    return str(one["operation_id"])
+
+
+def offered(program: Program, verb: str) -> list[str]:
+    commands = [one["command"] for one in program("plan", "s1", "--json").document["commands"]]
+    return [one for one in commands if one.startswith(f"safepoint {verb} ")]
+
+
+def resume(program: Program, *more: str) -> tuple[str | Path, ...]:
+    return ("resume", "s1", "--script", program.folder / "script.json", *more)
+
+
+def test_an_idempotent_payment_is_delivered_again_with_its_key_and_happens_once(program: Program) -> None:
+    operation = killed(program, paying("idempotent"))
+    assert offered(program, "reconcile")
+    ran = program("reconcile", "s1")
+    assert ran.code == 0
+    assert f"record_effect (operation {operation}): settled: it was delivered again with its recorded key" in ran.out
+    assert "safepoint plan s1" in ran.out
+    assert program.effects == ["paid"]
+    continued = program(*resume(program), "--json")
+    assert (continued.code, continued.document["decision"], continued.document["reconciled"]) == (0, "continued", [])
+    assert program.effects == ["paid"]
+
+
+def test_a_resume_that_may_reconcile_does_it_in_one(program: Program) -> None:
+    operation = killed(program, paying("idempotent"))
+    (way,) = [one for one in offered(program, "resume") if "--reconcile" in one]
+    assert "s1" in way
+    assert program(*resume(program)).code == 3
+    ran = program(*resume(program, "--reconcile", "--json"))
+    assert (ran.code, ran.document["decision"]) == (0, "continued")
+    (one,) = ran.document["reconciled"]
+    assert (one["operation_id"], one["became"], one["observation"]) == (operation, "completed", "redelivered")
+    assert program.effects == ["paid"]
+
+
+def test_a_read_that_was_cut_off_is_read_again(program: Program) -> None:
+    (program.workspace / "a.txt").write_text("before")
+    killed(program, {"tool": "read_file", "args": {"path": "a.txt"}}, at="P2")
+    (program.workspace / "a.txt").write_text("after")
+    ran = program("reconcile", "s1", "--json")
+    (one,) = ran.document["operations"]
+    assert (ran.code, one["became"], one["observation"], one["is_error"]) == (0, "completed", "effect_free", False)
+    shown = program("show", "s1", "--full", "--json").document["run"]["facts"]
+    (content,) = [fact["content"]["result"]["text"] for fact in shown if fact["type"] == "tool.responded.v1"]
+    assert "after" in content
+
+
+@pytest.mark.parametrize("contract", ["outcome_unknown", "never_auto_retry"])
+def test_what_promises_nothing_is_parked_and_the_person_is_told_what_to_do(program: Program, contract: str) -> None:
+    operation = killed(program, paying(contract))
+    assert not offered(program, "reconcile")
+    ran = program("reconcile", "s1")
+    assert ran.code == 3
+    assert "[contract_forbids_recovery]" in ran.out
+    assert f"safepoint settle {operation} --completed RESULT" in ran.out
+    assert program.effects == ["paid"]
+    again = program("reconcile", "s1", "--json")
+    assert (again.code, again.document["operations"], again.document["settled"]) == (0, [], True)
+    parked = program(*resume(program), "--json")
+    assert (parked.code, [one["code"] for one in parked.document["reasons"]]) == (3, ["tool_recovery_parked"])
+    assert program("settle", operation, "--completed", "paid", "--by", "ada", "--note", "seen").code == 0
+    assert program(*resume(program)).code == 0
+    assert program.effects == ["paid"]
+
+
+def test_a_contract_that_nobody_looks_up_stays_as_it_is_and_can_be_settled(program: Program) -> None:
+    operation = killed(program, paying("reconcile"))
+    ran = program("reconcile", "s1", "--json")
+    (one,) = ran.document["operations"]
+    assert (ran.code, one["became"], one["code"]) == (3, "left", "no_reconciler")
+    assert [way["command"].split()[2] for way in ran.document["commands"] if "settle" in way["command"]] == [
+        operation,
+        operation,
+    ]
+    assert program.effects == ["paid"]
+
+
+def test_one_operation_can_be_named_and_only_of_its_session(program: Program) -> None:
+    operation = killed(program, paying("idempotent"))
+    unknown = program("reconcile", "s1", "--operation", "nowhere", "--json")
+    assert (unknown.code, unknown.document["code"]) == (2, "unknown_operation")
+    other = program("reconcile", "s2", "--operation", operation, "--json")
+    assert (other.code, other.document["code"]) == (2, "unknown_session")
+    ran = program("reconcile", "s1", "--operation", operation, "--json")
+    assert (ran.code, ran.document["operations"][0]["became"]) == (0, "completed")
+    again = program("reconcile", "s1", "--operation", operation, "--json")
+    assert (again.code, again.document["operations"][0]["code"]) == (3, "not_indeterminate")
+
+
+def test_in_a_session_without_anything_open_there_is_nothing_to_look_at(program: Program) -> None:
+    program.script({"text": "Hello."})
+    assert program(*program.run("--session", "s1")).code == 0
+    ran = program("reconcile", "s1")
+    assert (ran.code, "Nothing of session s1 waits" in ran.out) == (0, True)
+
+
+def test_without_a_session_or_a_store_it_says_what_is_missing(program: Program) -> None:
+    assert program("reconcile").code == 2
+    assert program("reconcile", "s1").code == 2
+    assert not program.store.exists()
+
+
+def test_a_workspace_that_was_moved_is_named_and_a_wrong_one_is_refused(program: Program) -> None:
+    killed(program, {"tool": "read_file", "args": {"path": "a.txt"}}, at="P2")
+    moved = program.workspace.rename(program.folder / "moved")
+    left = program("reconcile", "s1", "--json")
+    assert (left.code, left.document["operations"][0]["code"]) == (3, "safety_observation_unavailable")
+    found = program("reconcile", "s1", "--workspace", moved, "--json")
+    assert (found.code, found.document["operations"][0]["became"]) == (0, "completed")
