@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ..application.reconcile_operations import ReconcileOperations
     from ..application.reconcile_session import ReconcileSession
     from ..application.reconcilers import Reconcilers
+    from ..application.record_run import RecordRun
     from ..application.record_settled_jobs import RecordSettledJobs
     from ..application.repair_everything import RepairEverything, RepairStep
     from ..application.repair_family import RepairFamily
@@ -110,6 +111,7 @@ else:  # most processes need few of them: each is imported when it is first made
     ReconcileOperations = later("..application.reconcile_operations", "ReconcileOperations")
     ReconcileSession = later("..application.reconcile_session", "ReconcileSession")
     Reconcilers = later("..application.reconcilers", "Reconcilers")
+    RecordRun = later("..application.record_run", "RecordRun")
     RecordSettledJobs = later("..application.record_settled_jobs", "RecordSettledJobs")
     RepairEverything = later("..application.repair_everything", "RepairEverything")
     RepairFamily = later("..application.repair_family", "RepairFamily")
@@ -356,6 +358,7 @@ class Composition(containers.DeclarativeContainer):
         sink,
         reconcile_operations,
     )
+    record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent)
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
     check_deploy = providers.Factory(CheckDeploy, inspect_sessions, plan_resume)
     inspect_runs = providers.Factory(InspectRuns, events, store.provided.views, over)

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from safepoint.adapters.memory.model_provider import PlannedModel
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.adapters.tools.promised_tool import contract
 from safepoint.application.agent import Agent
@@ -737,7 +738,7 @@ def test_recovery_runs_a_reader_of_another_loop_only_where_it_can_be_run_here(ca
         process.told(loop, tools=[watch])
     process.die()
     later = Recording(process.world)
-    (one,) = go(lambda: later.reconcile([watch])).operations
+    (one,) = go(lambda: later.reconcile(FunctionCatalog([watch]))).operations
     if carry_out is None:
         assert isinstance(one.became, LeftAlone)
         assert one.became.why is Left.TOOL_CHANGED
