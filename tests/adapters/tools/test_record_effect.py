@@ -95,5 +95,6 @@ def test_it_is_offered_with_the_scripted_provider_only() -> None:
         scripted: [spec.name for spec in FunctionCatalog(builtin_tools(scripted=scripted)).tools()]
         for scripted in (True, False)
     }
-    assert names[False] == ["read_file", "list_files", "write_file", "edit_file", "run_shell"]
+    changing = ["write_file", "edit_file", "append_file", "delete_file", "move_file"]
+    assert names[False] == ["read_file", "list_files", *changing, "run_shell"]
     assert names[True] == [*names[False], "record_effect"]
