@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from ..application.take_over import TakeOver
     from ..application.uncertain_operations import UncertainOperations
     from ..application.verify_store import Verification, VerifyStore
+    from .git.checkpoints import GitCheckpoints
     from .interchange.formats import history_formats
     from .observation.guarded_sink import GuardedSink
     from .observation.logging_sink import LoggingSink
@@ -126,6 +127,7 @@ else:  # most processes need few of them: each is imported when it is first made
     TakeOver = later("..application.take_over", "TakeOver")
     UncertainOperations = later("..application.uncertain_operations", "UncertainOperations")
     VerifyStore = later("..application.verify_store", "VerifyStore")
+    GitCheckpoints = later(".git.checkpoints", "GitCheckpoints")
     history_formats = later(".interchange.formats", "history_formats")
     GuardedSink = later(".observation.guarded_sink", "GuardedSink")
     LoggingSink = later(".observation.logging_sink", "LoggingSink")
@@ -163,6 +165,16 @@ class Settings:
     cancel_bound_seconds: float = BOUND_SECONDS
     auto_resume: bool | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of what is remembered of workspaces, to capture them the sooner."""
+        return Path(f"{os.path.realpath(self.store)}.checkpoints")
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """The store and what stands beside it, wherever that is: never content of a workspace."""
+        return (f"{os.path.realpath(self.store)}*",)
 
     @property
     def locks(self) -> Path:
@@ -239,6 +251,7 @@ class Composition(containers.DeclarativeContainer):
     handover = providers.Singleton(UnixSocketHandover, settings.provided.locks)
     jobs = providers.Singleton(SupervisedJobs, supervisor)
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
+    checkpoints = providers.Singleton(GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files)
 
     commands_from_elsewhere = providers.Factory(CommandsFromElsewhere)
     started_by_operation = providers.Callable(started_by_operation, settings.provided.locks)

@@ -59,7 +59,6 @@ class WhyUnsupported(StrEnum):
     NESTED_REPOSITORY = "nested_repository"
     LFS = "lfs"
     CASE_COLLISION = "case_collision"
-    PLATFORM = "platform"
 
 
 class Unsupported(NamedTuple):
