@@ -262,17 +262,21 @@ def test_a_folder_that_has_become_a_link_is_not_followed(crash: Crash) -> None:
     assert "symbolic link" in observed.detail
 
 
-def test_a_file_that_is_written_while_it_is_read_is_unreadable(crash: Crash, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_file_that_is_written_while_it_is_read_is_unreadable(
+    crash: Crash, monkeypatch: pytest.MonkeyPatch, grows: bool
+) -> None:
     path, read = crash.workspace / "src" / "a.txt", os.read
 
     def read_and_write(file: int, length: int) -> bytes:
         content = read(file, length)
-        with path.open("ab") as stream:
-            stream.write(b"more")
+        path.write_bytes(path.read_bytes() + (b"more" if grows else b""))
         return content
 
     monkeypatch.setattr(os, "read", read_and_write)
-    assert FileReconciler().observe(crash.asked(crash.workspace)).observation is Observation.UNREADABLE
+    observed = FileReconciler().observe(crash.asked(crash.workspace))
+    assert observed.observation is Observation.UNREADABLE
+    assert "changes while it is read" in observed.detail
 
 
 def _damaged(evidence: Json, *way: str | int, value: Json = None, gone: bool = False) -> Json:

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from safepoint.adapters.memory.failpoints import RecordingFailpoints
+from safepoint.adapters.tools.builtin import atomic_write
 from safepoint.adapters.tools.builtin.atomic_write import temporary_name
-from safepoint.adapters.tools.builtin.looking import HASHED_BYTES_MAX, KEPT_BYTES_MAX
+from safepoint.adapters.tools.builtin.confined import ConfinedPath
+from safepoint.adapters.tools.builtin.looking import HASHED_BYTES_MAX, KEPT_BYTES_MAX, Found, look_in
 from safepoint.adapters.tools.builtin.writing import (
     append_file,
     delete_file,
@@ -336,6 +338,24 @@ def test_what_was_changed_at_the_last_instant_is_noticed_by_its_bytes(
         run(context, name, recorded)
     assert files(workspace) == {"a": b"OLD" if restored else b"theirs"}
     assert not (workspace / "b").exists(), "folders that were made for it are taken away again"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_replaced_while_its_bytes_are_compared_is_noticed_too(
+    context: ToolContext, workspace: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    target = workspace / "a"
+    target.write_text("old")
+
+    def look_then_replace(folder: int, sought: ConfinedPath) -> Found:
+        found = look_in(folder, sought)
+        target.write_text("theirs")
+        return found
+
+    monkeypatch.setattr(atomic_write, "look_in", look_then_replace)
+    with pytest.raises(RefusedWithoutEffect, match="changed by somebody else"):
+        run(context, name)
+    assert files(workspace) == {"a": b"theirs"}
 
 
 @pytest.mark.parametrize("name", CALLS)
