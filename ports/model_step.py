@@ -63,7 +63,8 @@ class StepFinished:
 
     Attributes:
         blocks: in the order in which the provider made them; no text in them holds a lone surrogate.
-        finish_reason: the provider's word, such as `stop`, `tool_calls` or `length`; never empty.
+        finish_reason: the provider's word, such as `stop`, `tool_use` or `length`; never empty. One that is not among
+            `ORDINARY_FINISHES` of the planner is told of as an answer that was cut short.
         model: the model that answered, where the provider says so.
     """
 

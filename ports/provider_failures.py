@@ -34,7 +34,8 @@ class ProviderError(SafepointError):
 
 
 class ProviderRefusedBeforeOutput(ProviderError):
-    """No connection, 429 or 503: the same proof may ask again, bounded and recorded by the caller.
+    """No connection, 429 or 503 (or what means the same, such as 529 of Anthropic's API): the same proof may ask again,
+    bounded and recorded by the caller.
 
     Attributes:
         kind: which of these.

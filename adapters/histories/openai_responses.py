@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
-from ...domain.replay.items import CallItem, MessageItem, PartItem, ResultItem, TextItem, ThinkingItem
+from ...domain.replay.items import CallItem, MessageItem, PartItem, ResultItem, ThinkingItem
 from ...domain.replay.legality import Message, steps_of
 from ...ports.model_provider import OfferedTool
 from ...ports.model_step import ThinkingBlock
@@ -121,17 +121,18 @@ def _part(part: PartItem, ids: SentCallIds) -> Iterator[dict[str, Json]]:
     elif isinstance(part, ThinkingItem):
         if isinstance(part.provider_options, dict) and part.provider_options.get("type") == "reasoning":
             yield dict(part.provider_options)
-    elif part.text:
-        yield _message(part)
-    elif kept := kept_in(KEPT, part.provider_options):
-        yield kept
+    else:
+        kept = kept_in(KEPT, part.provider_options)
+        if "type" in kept and not part.text:  # an item of another kind, which stands for itself
+            yield kept
+        elif part.text or "id" in kept:  # reasoning must be followed by the message that followed it, however empty
+            yield _message(part.text, kept)
 
 
-def _message(item: TextItem) -> dict[str, Json]:
-    kept = kept_in(KEPT, item.provider_options)
-    said: dict[str, Json] = {"type": "message", "role": "assistant", "content": item.text}
+def _message(text: str, kept: dict[str, Json]) -> dict[str, Json]:
+    said: dict[str, Json] = {"type": "message", "role": "assistant", "content": text}
     if "id" in kept:  # a message that the API knows by its id is given back in the API's own form
-        said |= {"content": [{"type": "output_text", "text": item.text, "annotations": []}], "status": "completed"}
+        said |= {"content": [{"type": "output_text", "text": text, "annotations": []}], "status": "completed"}
     return {**said, **kept}
 
 

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ...ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
 from ...ports.model_step import ModelPart
-from ...ports.provider_failures import ProviderError, ProviderFailed, ProviderStreamIncomplete, ProviderUnusable
+from ...ports.provider_failures import (
+    ProviderError,
+    ProviderFailed,
+    ProviderStreamIncomplete,
+    ProviderUnusable,
+    RefusalKind,
+)
 from ..histories.openai_chat import openai_chat_tools, to_openai_chat
+from .client_failures import ClientFailures
 from .legality import why_illegal
-from .openai_failures import failure_before_answer, failure_in_answer
 from .openai_stream import StreamedStep
 
 if TYPE_CHECKING:
@@ -72,7 +78,16 @@ class OpenAIChat(ModelProvider):
                 f"The base URL {base_url!r} does not begin with http:// or https://.",
                 "Set OPENAI_BASE_URL to something like http://127.0.0.1:8000/v1.",
             )
-        self._api_key = api_key
+        self._failures = ClientFailures(
+            api_error=openai.APIError,
+            connection_error=openai.APIConnectionError,
+            status_error=openai.APIStatusError,
+            refusals={429: RefusalKind.RATE_LIMITED, 503: RefusalKind.UNAVAILABLE},
+            refused_in_stream={},
+            not_worth_waiting=frozenset({"insufficient_quota"}),  # waiting does not fill an account
+            answer="a chat completion",
+            api_key=api_key,
+        )
         self._settings: dict[str, Any] = {
             "api_key": api_key,
             "base_url": base_url,
@@ -123,7 +138,7 @@ class OpenAIChat(ModelProvider):
             except ProviderError:
                 raise
             except Exception as error:
-                failure = failure_in_answer(error, self._api_key)
+                failure = self._failures.in_answer(error)
                 # What was finished is whole: losing the connection afterwards costs the usage at most.
                 if not (step.is_finished and isinstance(failure, ProviderStreamIncomplete)):
                     raise failure from error
@@ -147,7 +162,7 @@ class OpenAIChat(ModelProvider):
                 **options,
             )
         except Exception as error:
-            raise failure_before_answer(error, self._api_key) from error
+            raise self._failures.before_answer(error) from error
         return answer
 
     async def aclose(self) -> None:

@@ -10,17 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from ...domain.events.event import ToolName
 from ...domain.events.model import Usage
 from ...ports.model_step import Block, CallBlock, StepFinished, TextBlock, TextDelta, ThinkingBlock, ThinkingDelta
 from ...ports.provider_failures import ProviderFailed, ProviderStreamIncomplete
+from .streamed_text import AnswerSize, shown, tool_name, whole
 
-ANSWER_CHARS_MAX: Final = 4 * 1024 * 1024
-"""Text, reasoning and arguments of one step together; more than this is no answer."""
-
-_TOOL_NAME: Final = TypeAdapter(ToolName)
 _CUT_SHORT: Final = frozenset({"length", "content_filter"})
 
 
@@ -78,7 +74,7 @@ class StreamedStep:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[_Call] = []
-        self._chars = 0
+        self._size = AnswerSize()
         self._finish_reason = ""
         self._model: str | None = None
         self._response_id: str | None = None
@@ -119,13 +115,13 @@ class StreamedStep:
         if self.is_finished and (text or thinking or delta.tool_calls):
             raise ProviderFailed("the provider went on after it had finished the step")
         if thinking:
-            self._count(thinking)
+            self._size.add(thinking)
             self._thinking.append(thinking)
-            yield ThinkingDelta(_shown(thinking))
+            yield ThinkingDelta(shown(thinking))
         if text:
-            self._count(text)
+            self._size.add(text)
             self._text.append(text)
-            yield TextDelta(_shown(text))
+            yield TextDelta(shown(text))
         for fragment in delta.tool_calls or ():
             self._take_fragment(fragment)
         self._finish_reason = choice.finish_reason or self._finish_reason
@@ -138,7 +134,7 @@ class StreamedStep:
                 raise ProviderFailed("the provider changed the name of a tool call while it sent it")
             call.name = function.name
         if function.arguments:
-            self._count(function.arguments)
+            self._size.add(function.arguments)
             call.arguments.append(function.arguments)
 
     def _call_of(self, fragment: _CallDelta, function: _Function) -> _Call:
@@ -154,11 +150,6 @@ class StreamedStep:
         self._calls.append(call)
         return call
 
-    def _count(self, text: str) -> None:
-        self._chars += len(text)
-        if self._chars > ANSWER_CHARS_MAX:
-            raise ProviderFailed(f"the provider's answer has more than {ANSWER_CHARS_MAX} characters")
-
     def finished(self) -> StepFinished:
         """Give the finished step.
 
@@ -171,44 +162,23 @@ class StreamedStep:
         if self._finish_reason == "tool_calls" and not self._calls:
             raise ProviderFailed("the provider finished with tool_calls and sent no tool call in a form that is known")
         blocks: list[Block] = []
-        if thinking := _whole("".join(self._thinking)):
+        if thinking := whole("".join(self._thinking)):
             blocks.append(ThinkingBlock(thinking))
-        if text := _whole("".join(self._text)):
+        if text := whole("".join(self._text)):
             blocks.append(TextBlock(text))
         blocks.extend(self._block_of(call) for call in self._calls)
         return StepFinished(
             blocks=tuple(blocks),
-            finish_reason=_whole(self._finish_reason),
-            model=self._model and _whole(self._model),
-            provider_response_id=self._response_id and _whole(self._response_id),
+            finish_reason=whole(self._finish_reason),
+            model=self._model and whole(self._model),
+            provider_response_id=self._response_id and whole(self._response_id),
             usage=self._usage,
         )
 
     def _block_of(self, call: _Call) -> CallBlock:
         if not call.name:
             raise ProviderStreamIncomplete("the provider's answer holds a tool call without a name")
-        try:
-            name = _TOOL_NAME.validate_python(_whole(call.name))
-        except ValidationError as error:
-            raise ProviderFailed("the provider named a tool with control characters, or at more than 200") from error
-        arguments = _whole("".join(call.arguments))
+        arguments = whole("".join(call.arguments))
         if not arguments and self._finish_reason not in _CUT_SHORT:
             arguments = "{}"  # this protocol sends a call without arguments as an empty text
-        return CallBlock(call.id if call.id is None else _whole(call.id), name, arguments)
-
-
-def _shown(text: str) -> str:
-    """Make a delta printable: half of a surrogate pair may end it."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _whole(text: str) -> str:
-    """Join surrogate pairs that were cut apart by deltas.
-
-    Raises:
-        ProviderFailed: a lone surrogate is left.
-    """
-    try:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-    except UnicodeDecodeError as error:
-        raise ProviderFailed("the provider sent text that is not Unicode (a lone surrogate)") from error
+        return CallBlock(call.id if call.id is None else whole(call.id), tool_name(call.name), arguments)

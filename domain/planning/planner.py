@@ -21,7 +21,7 @@ from .view import View, view_of
 T = TypeVar("T")
 Gate: TypeAlias = Callable[[View], Iterator[Reason]]
 
-_ORDINARY_FINISHES = frozenset(
+ORDINARY_FINISHES = frozenset(
     {"stop", "end_turn", "stop_sequence", "completed", "tool_calls", "tool_use", "function_call"}
 )
 """Words of providers for a step that ended because the model had said what it wanted to say."""
@@ -147,7 +147,7 @@ def _notes_of_history(view: View) -> Iterator[Note]:
             version = segment.claimed.projection_version
             yield Note(NoteCode.OLDER_PROJECTION, {"run": segment.ref.run_id, "version": version})
     last_step = None if view.source_survey is None else view.source_survey.last_step
-    if last_step is not None and last_step.finish_reason not in _ORDINARY_FINISHES:
+    if last_step is not None and last_step.finish_reason not in ORDINARY_FINISHES:
         about = {"run": last_step.run_id, "step": last_step.step_id, "finish_reason": last_step.finish_reason}
         yield Note(NoteCode.LAST_STEP_CUT_SHORT, about)
     replay = view.replay()

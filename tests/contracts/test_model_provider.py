@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from safepoint.adapters.memory.model_provider import BreaksOff, Planned, PlannedModel, Stall, calls, says
+from safepoint.adapters.models.anthropic import Anthropic
 from safepoint.adapters.models.openai_chat import OpenAIChat
 from safepoint.adapters.models.scripted import ScriptedModel
 from safepoint.ports.contract_kit.model_provider import (
@@ -30,6 +31,7 @@ from safepoint.ports.provider_failures import (
     RefusalKind,
 )
 
+from ..adapters.models import message_events
 from ..adapters.models.chat_server import (
     API_KEY,
     Answering,
@@ -125,6 +127,40 @@ class TestOpenAIChat(ModelProviderContract):
             def staged(situation: Situation) -> Staged:
                 server = servers.enter_context(serving(ANSWERS[situation]))
                 return Staged(OpenAIChat("test-model", api_key=API_KEY, base_url=server.base_url), server.count)
+
+            yield staged
+
+
+MESSAGES: Mapping[Situation, Callable[[Answering], None]] = {
+    Situation.ANSWERS_WITH_TEXT: message_events.answers(
+        *message_events.text(*(TEXT[start : start + 5] for start in range(0, len(TEXT), 5)))
+    ),
+    Situation.ANSWERS_WITH_CALLS: message_events.answers(
+        *(
+            event
+            for place, (name, args) in enumerate(CALLS)
+            for event in message_events.use('{"path": ', json.dumps(args)[len('{"path": ') :], index=place, name=name)
+        ),
+        reason="tool_use",
+    ),
+    Situation.IS_BUSY: message_events.refuses(529, "overloaded_error"),
+    Situation.REFUSES: message_events.refuses(400, "invalid_request_error"),
+    Situation.BREAKS_OFF: message_events.said_and_dropped(
+        message_events.start(), *message_events.text("I re", "ad")[:-1]
+    ),
+    Situation.FALLS_SILENT: message_events.keeps_still,
+}
+
+
+class TestAnthropic(ModelProviderContract):
+    @pytest.fixture
+    def stage(self) -> Iterator[Stage]:
+        with ExitStack() as servers:
+
+            def staged(situation: Situation) -> Staged:
+                server = servers.enter_context(serving(MESSAGES[situation]))
+                address = message_events.address_of(server)
+                return Staged(Anthropic("test-model", api_key=API_KEY, base_url=address), server.count)
 
             yield staged
 

@@ -93,6 +93,13 @@ def test_ids_of_items_come_back_with_the_items() -> None:
     ]
 
 
+def test_an_empty_message_stays_where_reasoning_needs_it() -> None:
+    empty: Json = {"responses_item": {"id": "msg_1", "status": "completed", "content": []}}
+    items = responses_of(user(), thought("s", "", options=REASONING), said("s", "", empty), user())
+    message = {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": []}
+    assert items[1:3] == [REASONING, message]
+
+
 def test_an_item_that_the_provider_carried_out_comes_back_whole() -> None:
     search: Json = {"type": "web_search_call", "id": "ws_1", "status": "completed",
                     "action": {"type": "search", "query": "x"}}  # fmt: skip

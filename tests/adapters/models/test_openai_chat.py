@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from safepoint.adapters.models.client_failures import retry_after_seconds
 from safepoint.adapters.models.openai_chat import OpenAIChat
-from safepoint.adapters.models.openai_failures import retry_after_seconds
 from safepoint.domain.events.model import Usage
 from safepoint.domain.identifiers import EventId, StepId, ToolCallId
 from safepoint.domain.reasons import FailureClass
@@ -372,7 +372,7 @@ def test_an_illegal_history_is_refused_without_a_request() -> None:
 
 
 def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("safepoint.adapters.models.openai_stream.ANSWER_CHARS_MAX", 100)
+    monkeypatch.setattr("safepoint.adapters.models.streamed_text.ANSWER_CHARS_MAX", 100)
     failure = failure_from(streams(*[chunk("x" * 40)] * 3, chunk(finish="stop")))
     assert isinstance(failure, ProviderFailed)
     assert "more than 100 characters" in failure.detail
