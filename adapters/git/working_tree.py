@@ -108,13 +108,14 @@ def _of_users_index(view: RawView) -> Listed:
 
 def _ignored(view: RawView, paths: Iterable[bytes]) -> set[bytes]:
     """Those of the paths that are ignored, as if none were in an index."""
-    given = _lines(paths)
+    here = b"./"  # a file may be called `:(exclude)x`, which alone would mean something else
+    given = _lines(here + path for path in paths)
     if not given:
         return set()
     ended = view.run("check-ignore", "--no-index", "-z", "--stdin", given=given)
     if ended.status not in {0, 1}:  # 1: none of them
         raise failure(view.repository.top, ["check-ignore"], ended)
-    return {path for path in ended.out.split(b"\0") if path}
+    return {path.removeprefix(here) for path in ended.out.split(b"\0") if path}
 
 
 def _lines(paths: Iterable[bytes]) -> bytes:
