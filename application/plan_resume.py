@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..domain.errors import StoreDamaged, StoreError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, Protocol, RunOpened, RunStatus, Trigger
+from ..domain.file_evidence import FileChange
 from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId, run_stream, session_stream
 from ..domain.planning.facts import (
     Candidate,
@@ -44,7 +45,7 @@ from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness
 from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceRefused, WorkspaceSeen
 from .agent import Agent
-from .expected_content import LookAtFile, expected_of, facts_of
+from .expected_content import Expected, LookAtFile, expected_of, facts_of
 from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
 from .over import OverJudge
 from .ownership import SessionOwnership
@@ -77,10 +78,17 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and whether repair is still to be done before it can be carried out."""
+    """A plan, and whether repair is still to be done before it can be carried out.
+
+    Attributes:
+        checkpoint: the content that the lineage is bound to, and what was seen of it; None where it is bound to none.
+        changes: what settled operations left since.
+    """
 
     plan: Plan
     repair_pending: bool = False
+    checkpoint: CheckpointFacts | None = None
+    changes: tuple[FileChange, ...] = ()
 
 
 @dataclass(slots=True)
@@ -153,7 +161,9 @@ class PlanResume:
             seen = _Gathered(session_unreadable=_unreadable(session_id, error))
             made = fresh or self._preview.ids(session_id, ())
         facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority)
-        return Planned(plan(facts), seen.repair_pending)
+        expected = _expected(seen.lineage)
+        changes = () if expected is None else tuple(expected.changes.values())
+        return Planned(plan(facts), seen.repair_pending, facts.checkpoint, changes)
 
     def _owner(self, session_id: SessionId, *, owned: bool) -> tuple[Busy | None, Authority]:
         row, owner, liveness = self._ownership.owner_of(session_id)
@@ -292,10 +302,10 @@ class PlanResume:
         self, agent: Agent, lineage: Sequence[SegmentReading], workspace: WorkspaceFound | WorkspaceUnknown
     ) -> CheckpointFacts | None:
         """What is bound to content is compared where it is the same workspace; elsewhere that is the reason to park."""
-        segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
-        expected = expected_of(segments) if segments and len(segments) == len(lineage) else None
+        expected = _expected(lineage)
         if expected is None:
             return None
+        segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
         same = isinstance(workspace, WorkspaceFound) and workspace.identity == segments[-1].survey.workspace_identity
         folder = workspace.path if same and isinstance(workspace, WorkspaceFound) else None
         return facts_of(expected, segments, agent.checkpoints, folder, self._look_at_file)
@@ -319,6 +329,12 @@ class PlanResume:
         """Whether the folder that the run worked in is still there with the same identity: then this one is no move."""
         there = self._workspaces.observe(recorded) if recorded != canonical else None
         return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (identity, recorded)
+
+
+def _expected(lineage: Sequence[SegmentReading]) -> Expected | None:
+    """What the files should be, where the whole lineage could be read."""
+    segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
+    return expected_of(segments) if segments and len(segments) == len(lineage) else None
 
 
 def _recorded_folder(lineage: Sequence[SegmentReading]) -> str | None:

@@ -190,7 +190,7 @@ class ResumeRun:
         try:
             owned = await to_thread.run_sync(self._ownership.own, session_id)
         except SessionBusy as busy:
-            return Parked(session_id, (_busy(busy),))
+            return Parked(session_id, (busy_reason(busy),))
         try:
             ready = await self._ready(owned, agent, request, hands)
         except (StoreError, WriteRefused):
@@ -371,7 +371,8 @@ def _may_be_reconciled(plan: Park) -> bool:
     return ParkReason.DANGLING_TOOL_STATE in plan.codes and _UNWRITABLE.isdisjoint(plan.codes)
 
 
-def _busy(busy: SessionBusy) -> Reason:
+def busy_reason(busy: SessionBusy) -> Reason:
+    """Why a session that another owner has is not touched."""
     pid = None if busy.owner is None else busy.owner.pid
     could_look = busy.liveness is not Liveness.COULD_NOT_LOOK
     code = ParkReason.SESSION_BUSY if could_look else ParkReason.CONTINUATION_AUTHORITY_UNAVAILABLE

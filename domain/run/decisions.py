@@ -174,6 +174,8 @@ def append_late(run: Run, command: AppendLate) -> Decision:
         return misfit("a grant comes with the decision that it is")
     if isinstance(fact, BackgroundSettled) and (refusal := _job_settled(run, fact)):
         return refusal
+    if isinstance(fact, CheckpointAccepted) and fact.high_water != run.sequence:
+        return misfit(f"the checkpoint is of event {fact.high_water}, and the run is at {run.sequence}")
     if refusal := unsayable(command.notice):
         return refusal
     inbox: tuple[Event, ...] = tuple(event for event in (command.grant, command.notice) if event is not None)

@@ -75,6 +75,7 @@ class Resuming(Process):
             self.failpoints,
             self.sink,
             self.reconcile_operations,
+            self.capture,
         )
 
     def plans(self, agent: Agent, request: PlanRequest | None = None) -> PlannedResume:

@@ -32,6 +32,7 @@ from safepoint.application.agent import Agent
 from safepoint.application.async_ledger import AsyncLedger
 from safepoint.application.cancel_run import COMMAND as CANCEL
 from safepoint.application.cancel_run import CancelRun
+from safepoint.application.capture_content import CaptureContent
 from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
 from safepoint.application.decide_permission import COMMAND as DECIDE_PERMISSION
 from safepoint.application.decide_permission import DecidePermission
@@ -51,6 +52,7 @@ from safepoint.application.reconcile_session import ReconcileSession
 from safepoint.application.reconcilers import Reconcilers
 from safepoint.application.reconciliation import Reconciliation
 from safepoint.application.record_settled_jobs import RecordSettledJobs
+from safepoint.application.recorded_handles import RecordedHandles
 from safepoint.application.repair_preview import RepairPreview
 from safepoint.application.repair_session import RepairSession
 from safepoint.application.resume_run import Continued, Parked, ResumeRun
@@ -174,6 +176,7 @@ class Process:
         self.over = OverJudge(self.ownership, self.supervisor, self.live)
         self.repair = RepairSession(self.ledger, self.spines, self.sink)
         self.start = StartTurn(self.events_store, self.async_ledger, self.spines)
+        self.capture = CaptureContent(lambda: self.world.ids.fresh(str))
         run_agent = RunAgent(
             self.async_ledger,
             self.spines,
@@ -184,11 +187,12 @@ class Process:
             self.live,
             limits or RunLimits(),
             places,
+            self.capture,
         )
         self.drive = DriveRun(
             run_agent, self.ownership, self.live_runs, self.live, self.sink, cancel_bound_seconds=cancel_bound_seconds
         )
-        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive)
+        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive, self.capture)
         preview = RepairPreview(self.world.jobs)
         self.plan = PlanResume(self.events_store, self.ownership, self.over, self.world.workspaces, preview)
         settle_jobs = RecordSettledJobs(self.ledger, self.spines, self.world.jobs)
@@ -204,6 +208,7 @@ class Process:
                 self.failpoints,
             ),
             Reconcilers(reconcilers),
+            RecordedHandles(self.supervisor, self.events_store),
             self.supervisor,
             self.spines,
             self.sink,
@@ -223,6 +228,7 @@ class Process:
             self.failpoints,
             self.sink,
             self.reconcile_operations,
+            self.capture,
         )
         self.at_owner = AtOwner(self.ownership, self.handover)
         self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.at_owner, self.spines)

@@ -1,0 +1,301 @@
+"""Two ways on where the files of a workspace changed while a run was interrupted: accept what is there, or go on in a
+folder of its own that is made from the checkpoint. SPEC section 16, *Drift*.
+
+Nothing is executed here: each is a fact of the interrupted run, and resuming goes on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+from ..domain.commands import AppendLate
+from ..domain.errors import StoreError, WriteRefused
+from ..domain.events.event import Json
+from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
+from ..domain.events.session import NoticePosted
+from ..domain.file_evidence import FileChange
+from ..domain.identifiers import ClaimId, NoticeId, SessionId, derive_id
+from ..domain.planning.facts import SegmentFacts
+from ..domain.planning.outcome import Park, Reason
+from ..domain.reasons import ParkReason
+from ..domain.sentences import SentenceId
+from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, Materialized
+from ..ports.event_store import EventStore
+from ..ports.failpoints import Failpoints
+from ..ports.ids import Ids
+from ..ports.workspace import WorkspaceIdentity, WorkspaceSeen
+from .agent import Agent
+from .expected_content import checkpoint_of
+from .ledger import CommandLedger
+from .lineage import reading_of
+from .ownership import Owned, SessionBusy, SessionOwnership
+from .plan_resume import Planned, PlanRequest, PlanResume, fresh_ids
+from .repair_session import Repair
+from .resume_run import Parked, busy_reason
+from .run_checkpoints import why_not
+from .spines import RunSpine, Spines
+
+DoneT = TypeVar("DoneT")
+
+MATERIALIZED: Final = "workspace.materialized"
+TRANSITIONED: Final = "workspace.transitioned"
+_PATHS_RECORDED_MAX: Final = 1_000
+_REBASELINED: Final = frozenset(
+    {
+        ParkReason.WORKSPACE_DRIFT,
+        ParkReason.CHECKPOINT_DOES_NOT_COVER,
+        ParkReason.WORKSPACE_REF_MISSING,
+        ParkReason.CHECKPOINT_RESTORE_FAILED,
+    }
+)
+_ISOLATED: Final = frozenset({ParkReason.WORKSPACE_DRIFT})
+_ALL_FILES: Final = "every file that you rely on"
+
+CarryOver: TypeAlias = Callable[[str, str, Sequence[FileChange]], str | None]
+"""Brings into a new folder what settled operations left in the old one; says why it could not."""
+
+
+class NothingHasDrifted:
+    """The files are what they should be: there is nothing to accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebaselined:
+    """The present content is the baseline from now on; `paths` are those that differed, not always all."""
+
+    paths: tuple[str, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated:
+    """The run goes on in a folder of its own; `folder` is the user's, which was not touched."""
+
+    path: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one of the two is decided on."""
+
+    owned: Owned
+    planned: Planned
+    source: SegmentFacts
+    checkpoints: Checkpoints
+
+
+class AcceptDrift:
+    """Writes what a person decided about drift into the interrupted run, in sessions that this process comes to own.
+
+    Args:
+        new_key: names a new checkpoint.
+        new_folder: a path for an isolated folder, whose parent is there.
+        carry_over: brings files into such a folder.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        ledger: CommandLedger,
+        ownership: SessionOwnership,
+        repair: Repair,
+        plan: PlanResume,
+        workspaces: WorkspaceIdentity,
+        spines: Spines,
+        ids: Ids,
+        failpoints: Failpoints,
+        new_key: Callable[[], str],
+        new_folder: Callable[[], str],
+        carry_over: CarryOver,
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._ownership = ownership
+        self._repair = repair
+        self._plan = plan
+        self._workspaces = workspaces
+        self._spines = spines
+        self._ids = ids
+        self._failpoints = failpoints
+        self._new_key = new_key
+        self._new_folder = new_folder
+        self._carry_over = carry_over
+
+    def rebaseline(
+        self, session_id: SessionId, agent: Agent, request: PlanRequest, *, by: str
+    ) -> Rebaselined | NothingHasDrifted | Parked:
+        """Accept the present content: captured now, epoch one higher, and the model is told what to read again.
+
+        Args:
+            agent: as it is going to resume; its folder is the workspace.
+            by: who accepts it.
+
+        Returns:
+            Parked where anything else stands in the way of resuming, too: then nothing was accepted.
+
+        Raises:
+            StoreError, WriteRefused: it could not be recorded; accepting again is safe.
+        """
+        return self._decided(session_id, agent, request, _REBASELINED, partial(self._rebaseline, agent, by))
+
+    def isolate(
+        self, session_id: SessionId, agent: Agent, request: PlanRequest, *, by: str
+    ) -> Isolated | NothingHasDrifted | Parked:
+        """Make a folder of its own from what is expected, and let the run go on there; the user's is not touched.
+
+        Takes, returns and raises what `rebaseline` does; where the folder could not be made, the reason says why.
+        """
+        return self._decided(session_id, agent, request, _ISOLATED, partial(self._isolate, agent, by))
+
+    def _decided(
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        request: PlanRequest,
+        resolvable: frozenset[ParkReason],
+        write: Callable[[_Seen], DoneT | Parked],
+    ) -> DoneT | NothingHasDrifted | Parked:
+        try:
+            owned = self._ownership.own(session_id)
+        except SessionBusy as busy:
+            return Parked(session_id, (busy_reason(busy),))
+        with self._giving_up(owned):
+            repaired = self._repair(owned)
+            fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(session_id))
+            planned = self._plan(session_id, agent, request, fresh)
+            plan = planned.plan
+            if not isinstance(plan, Park) or resolvable.isdisjoint(plan.codes):
+                return NothingHasDrifted() if not isinstance(plan, Park) else Parked(session_id, plan.reasons)
+            source = self._source(session_id)
+            if not resolvable.issuperset(plan.codes) or source is None or agent.checkpoints is None:
+                return Parked(session_id, plan.reasons, plan.notes, (), repaired)
+            return write(_Seen(owned, planned, source, agent.checkpoints))
+
+    @contextmanager
+    def _giving_up(self, owned: Owned) -> Iterator[None]:
+        try:
+            yield
+        except (StoreError, WriteRefused):
+            self._ownership.keep(owned)  # what was written is not known
+            raise
+        except BaseException:
+            self._release(owned)
+            raise
+        self._release(owned)
+
+    def _release(self, owned: Owned) -> None:
+        with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
+            self._ownership.release(owned)
+
+    def _source(self, session_id: SessionId) -> SegmentFacts | None:
+        head = self._ledger.session(session_id).head
+        if head is None:
+            return None
+        with self._store.snapshot() as reader:
+            reading = reading_of(reader, head.run_id)
+        return reading if isinstance(reading, SegmentFacts) else None
+
+    def _rebaseline(self, agent: Agent, by: str, seen: _Seen) -> Rebaselined | Parked:
+        captured: Capture = seen.checkpoints.capture(str(agent.workspace), self._new_key())
+        if not isinstance(captured, Checkpoint):
+            return _failed(seen, why_not(captured))
+        paths, epoch = _paths(seen.planned), _epoch(seen) + 1
+        identity = str(agent.workspace_identity)
+        fact = WorkspaceRebaselined(
+            **self._spine(seen),
+            workspace_identity=identity,
+            workspace_epoch=epoch,
+            **captured._asdict(),
+            changed_paths=paths[:_PATHS_RECORDED_MAX],
+        )
+        told: dict[str, Json] = {"paths": [*(paths or (_ALL_FILES,))], "by": by}
+        self._write(seen, fact, self._notice(seen, fact.event_id, SentenceId.WORKSPACE_REBASELINED, told))
+        return Rebaselined(paths, epoch)
+
+    def _isolate(self, agent: Agent, by: str, seen: _Seen) -> Isolated | Parked:
+        folder, baseline = str(agent.workspace), seen.planned.checkpoint
+        if baseline is None or baseline.baseline is None:
+            return _failed(seen, "no checkpoint was accepted")
+        made = seen.checkpoints.materialize(folder, checkpoint_of(baseline.baseline), self._new_folder())
+        if not isinstance(made, Materialized):
+            return _failed(seen, str(getattr(made, "detail", made)))
+        wrong = self._carry_over(folder, made.path, seen.planned.changes)
+        if wrong is not None:
+            return _failed(seen, wrong)
+        self._failpoints.hit(MATERIALIZED)
+        workspace = self._workspaces.ensure(made.path)
+        captured: Capture = seen.checkpoints.capture(made.path, self._new_key())
+        if not isinstance(workspace, WorkspaceSeen):
+            return _failed(seen, "the new folder could not be marked as a workspace")
+        if not isinstance(captured, Checkpoint):
+            return _failed(seen, why_not(captured))
+        if not seen.planned.changes and captured.tree_id != baseline.baseline.tree_id:
+            return _failed(seen, "what was written out is not what was kept")
+        self._transition(seen, agent, by, workspace, captured)
+        return Isolated(workspace.canonical_path, folder)
+
+    def _transition(self, seen: _Seen, agent: Agent, by: str, workspace: WorkspaceSeen, kept: Checkpoint) -> None:
+        epoch = _epoch(seen)
+        moved = WorkspaceTransitioned(
+            **self._spine(seen),
+            from_identity=str(agent.workspace_identity),
+            to_identity=workspace.identity,
+            workspace_epoch=epoch,
+            path=workspace.canonical_path,
+            checkpoint_ref=kept.ref,
+        )
+        told: dict[str, Json] = {"path": workspace.canonical_path, "by": by}
+        self._write(seen, moved, self._notice(seen, moved.event_id, SentenceId.WORKSPACE_TRANSITIONED, told))
+        self._failpoints.hit(TRANSITIONED)
+        source = self._source(seen.owned.session_id)
+        assert source is not None
+        accepted = CheckpointAccepted(
+            **self._spine(seen),
+            workspace_identity=workspace.identity,
+            workspace_epoch=epoch,
+            high_water=source.ref.high_water,
+            digest=source.ref.digest,
+            **kept._asdict(),
+        )
+        self._write(seen, accepted, None)
+
+    def _spine(self, seen: _Seen) -> RunSpine:
+        opening = seen.source.opening
+        assert opening is not None
+        return self._spines.run(opening.identity)
+
+    def _notice(self, seen: _Seen, of: str, sentence: SentenceId, told: dict[str, Json]) -> NoticePosted:
+        return NoticePosted(
+            **self._spines.session(seen.owned.session_id),
+            notice_id=NoticeId(derive_id(of, "workspace")),
+            sentence_id=sentence,
+            parameters=told,
+        )
+
+    def _write(
+        self,
+        seen: _Seen,
+        fact: WorkspaceRebaselined | WorkspaceTransitioned | CheckpointAccepted,
+        notice: NoticePosted | None,
+    ) -> None:
+        owned = seen.owned
+        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
+        self._ledger.execute(AppendLate(*guard, seen.source.ref.run_id, fact, notice=notice))
+
+
+def _epoch(seen: _Seen) -> int:
+    return 0 if seen.planned.checkpoint is None else seen.planned.checkpoint.epoch
+
+
+def _paths(planned: Planned) -> tuple[str, ...]:
+    return () if planned.checkpoint is None else planned.checkpoint.drifted_paths
+
+
+def _failed(seen: _Seen, detail: str) -> Parked:
+    reason = Reason(ParkReason.CHECKPOINT_RESTORE_FAILED, {"detail": detail})
+    return Parked(seen.owned.session_id, (reason,))
