@@ -128,6 +128,18 @@ class TargetTaken(NamedTuple):
     path: str
 
 
+class Kept(NamedTuple):
+    """What is there, the oldest first."""
+
+    checkpoints: tuple[KeptCheckpoint, ...]
+
+
+class Removed(NamedTuple):
+    """It is not there; and whether it was."""
+
+    was_there: bool
+
+
 Capture: TypeAlias = Checkpoint | Unsupported | CouldNotLook
 Verification: TypeAlias = Compared | CheckpointMissing | Unsupported | CouldNotLook
 Materialization: TypeAlias = Materialized | TargetTaken | CheckpointMissing | Unsupported | CouldNotLook
@@ -158,8 +170,8 @@ class Checkpoints(Protocol):
         """
 
     @abstractmethod
-    def kept(self, folder: str) -> tuple[KeptCheckpoint, ...] | Unsupported | CouldNotLook:
-        """All checkpoints in the store of this folder, the oldest first; those of other workspaces in one store too."""
+    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
+        """All checkpoints in the store of this folder; those of other workspaces in one store too."""
 
     @abstractmethod
     def verify(self, folder: str, checkpoint: Checkpoint) -> Verification:
@@ -178,5 +190,10 @@ class Checkpoints(Protocol):
         """
 
     @abstractmethod
-    def remove(self, folder: str, ref: str) -> bool | Unsupported | CouldNotLook:
-        """Give a checkpoint up; False where there was none. Its content goes when its store next collects garbage."""
+    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
+        """Give a checkpoint up. Its content goes when its store next collects garbage.
+
+        Args:
+            folder: a workspace in whose store it is.
+            ref: what is none of ours is never touched: it is as if it were not there.
+        """

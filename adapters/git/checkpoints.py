@@ -16,8 +16,9 @@ from ...ports.checkpoints import (
     CheckpointMissing,
     Checkpoints,
     Compared,
-    KeptCheckpoint,
+    Kept,
     Materialization,
+    Removed,
     Unsupported,
     Verification,
 )
@@ -55,9 +56,9 @@ class GitCheckpoints(Checkpoints):
         ref = refs.ref_of(key)
         return _answered(folder, lambda: self._capture(folder, ref))
 
-    def kept(self, folder: str) -> tuple[KeptCheckpoint, ...] | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
         """The checkpoints of the repository that holds the folder."""
-        return _answered(folder, lambda: tuple(one.kept for one in refs.checkpoints_in(find_repository(folder))))
+        return _answered(folder, lambda: Kept(tuple(one.kept for one in refs.checkpoints_in(find_repository(folder)))))
 
     def verify(self, folder: str, checkpoint: Checkpoint) -> Verification:
         """Compare; new objects that this takes are thrown away again."""
@@ -67,9 +68,9 @@ class GitCheckpoints(Checkpoints):
         """Make a repository of its own that borrows the objects of the one that has the checkpoint."""
         return _answered(folder, lambda: self._materialize(folder, checkpoint, target))
 
-    def remove(self, folder: str, ref: str) -> bool | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
         """Remove the ref."""
-        return _answered(folder, lambda: refs.give_up(find_repository(folder), ref))
+        return _answered(folder, lambda: Removed(refs.give_up(find_repository(folder), ref)))
 
     def _capture(self, folder: str, ref: str) -> Checkpoint | CouldNotLook:
         repository = find_repository(folder)

@@ -16,9 +16,11 @@ from ...ports.checkpoints import (
     Compared,
     Difference,
     Differs,
+    Kept,
     KeptCheckpoint,
     Materialization,
     Materialized,
+    Removed,
     TargetTaken,
     Unsupported,
     Verification,
@@ -74,11 +76,11 @@ class MemoryCheckpoints(Checkpoints):
                 return CouldNotLook(folder, f"{checkpoint.ref} is there already, and keeps other content")
             return checkpoint
 
-    def kept(self, folder: str) -> tuple[KeptCheckpoint, ...] | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
         """All of them."""
         with self._lock:
             files = self._files(folder)
-            return tuple(kept for kept, _ in self._kept.values()) if isinstance(files, dict) else files
+            return Kept(tuple(kept for kept, _ in self._kept.values())) if isinstance(files, dict) else files
 
     def verify(self, folder: str, checkpoint: Checkpoint) -> Verification:
         """Compare the files."""
@@ -110,11 +112,11 @@ class MemoryCheckpoints(Checkpoints):
             self.folders[target] = dict(content)
             return Materialized(target)
 
-    def remove(self, folder: str, ref: str) -> bool | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
         """Forget one."""
         with self._lock:
             files = self._files(folder)
-            return self._kept.pop(ref, None) is not None if isinstance(files, dict) else files
+            return Removed(self._kept.pop(ref, None) is not None) if isinstance(files, dict) else files
 
     def _files(self, folder: str) -> dict[str, bytes] | Unsupported | CouldNotLook:
         if folder in self._unreadable or folder not in self.folders:

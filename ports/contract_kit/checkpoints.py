@@ -17,8 +17,10 @@ from ..checkpoints import (
     Compared,
     Difference,
     Differs,
+    Kept,
     KeptCheckpoint,
     Materialized,
+    Removed,
     TargetTaken,
     Unsupported,
     Verification,
@@ -67,8 +69,8 @@ def compared(answer: Verification) -> Compared:
 def list_of(checkpoints: Checkpoints, folder: str) -> tuple[KeptCheckpoint, ...]:
     """What is kept, where anything else fails the test."""
     answer = checkpoints.kept(folder)
-    assert not isinstance(answer, Unsupported | CouldNotLook), answer
-    return answer
+    assert isinstance(answer, Kept), answer
+    return answer.checkpoints
 
 
 class CheckpointsContract:
@@ -221,15 +223,15 @@ class CheckpointsContract:
         assert [one.checkpoint for one in listed] == [first, second]
         assert {one.folder for one in listed} == {folder}
         assert listed[0].made_at <= listed[1].made_at
-        assert checkpoints.remove(folder, first.ref) is True
-        assert checkpoints.remove(folder, first.ref) is False
+        assert checkpoints.remove(folder, first.ref) == Removed(was_there=True)
+        assert checkpoints.remove(folder, first.ref) == Removed(was_there=False)
         assert [one.checkpoint for one in list_of(checkpoints, folder)] == [second]
         assert isinstance(checkpoints.verify(folder, first), CheckpointMissing)
         assert compared(checkpoints.verify(folder, second)).total == 0
 
     def test_what_is_no_checkpoint_is_not_removed(self, checkpoints: Checkpoints, folder: str) -> None:
         for ref in ("", "refs/heads/main", "HEAD", "--all"):
-            assert checkpoints.remove(folder, ref) is False
+            assert checkpoints.remove(folder, ref) == Removed(was_there=False)
 
     def test_where_there_can_be_none_every_method_says_why(
         self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str, unsupported: str

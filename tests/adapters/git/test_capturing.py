@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.ports.checkpoints import Checkpoint, Compared, Difference, Differs, Materialized
+from safepoint.ports.checkpoints import Checkpoint, Compared, Difference, Differs, Kept, Materialized
 
 from .repositories import captured, checkpoints_of, commit, files_under, git, make_repository, tree_of, write, write_odd
 
@@ -268,8 +268,8 @@ def test_a_worktree_is_captured_by_its_own_index(tmp_path: Path) -> None:
     checkpoint = captured(checkpoints.capture(str(tree), "one"))
     assert tree_of(tree, checkpoint).keys() == {".gitignore", "a", "forced.log"}
     kept = checkpoints.kept(str(folder))
-    assert isinstance(kept, tuple)
-    assert [(one.checkpoint, one.folder) for one in kept] == [(checkpoint, str(tree))]
+    assert isinstance(kept, Kept)
+    assert [(one.checkpoint, one.folder) for one in kept.checkpoints] == [(checkpoint, str(tree))]
 
 
 def test_a_repository_of_the_other_object_format_works(tmp_path: Path) -> None:
