@@ -22,7 +22,7 @@ from safepoint.domain.events.tool import ToolDispatched, ToolResponded
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.planning.outcome import Continue, Park
 from safepoint.domain.reasons import ParkReason, RevalidationCode
-from safepoint.ports.checkpoints import WhyUnsupported
+from safepoint.ports.checkpoints import Kept, WhyUnsupported
 from safepoint.ports.failpoints import Failpoint
 
 from .content import ISOLATED, Bound, Files
@@ -112,8 +112,8 @@ def test_a_write_that_changed_nothing_moves_the_boundary_and_keeps_no_second_cop
     assert first.ref == second.ref
     assert second.high_water > first.high_water
     kept = files.checkpoints.kept(WORKSPACE)
-    assert isinstance(kept, tuple)
-    assert len(kept) == 1
+    assert isinstance(kept, Kept)
+    assert len(kept.checkpoints) == 1
 
 
 def test_a_folder_that_cannot_be_kept_is_said_before_anything_is_begun(process: Bound, files: Files) -> None:
@@ -199,7 +199,7 @@ def test_a_write_that_was_not_kept_is_not_covered_and_its_tool_is_named(files: F
 
 def test_an_artifact_that_is_gone_fails_closed(files: Files) -> None:
     process = interrupted(files, WRITE, DONE)
-    for kept in files.checkpoints.kept(WORKSPACE):  # type: ignore[union-attr]
+    for kept in files.checkpoints.kept(WORKSPACE).checkpoints:  # type: ignore[union-attr]
         files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)  # type: ignore[union-attr]
     assert process.parks(process.bound(begin=False)).codes == (P.WORKSPACE_REF_MISSING,)
 
@@ -307,7 +307,7 @@ def test_a_folder_that_cannot_be_made_is_said(files: Files) -> None:
 
 def test_what_is_not_covered_or_gone_can_be_accepted_as_it_is(files: Files) -> None:
     process = interrupted(files, WRITE, DONE)
-    for kept in files.checkpoints.kept(WORKSPACE):  # type: ignore[union-attr]
+    for kept in files.checkpoints.kept(WORKSPACE).checkpoints:  # type: ignore[union-attr]
         files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)  # type: ignore[union-attr]
     answer = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
     assert isinstance(answer, Rebaselined)
