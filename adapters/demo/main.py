@@ -1,4 +1,4 @@
-"""The demo: an agent is killed in the middle of a file write, judged, then continued or parked; effects are counted."""
+"""The demo: an agent is killed in the middle of a file write, judged, looked up, then continued or parked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays one act: the real program in a child process, killed with SIGKILL, then judged, planned and continued.
+"""Plays one act: the real program in a child process, killed with SIGKILL, then judged, looked up and continued.
 
 Everything is counted from outside, from files, by the parent: nobody's word is taken for it.
 """
@@ -25,6 +25,8 @@ class Played:
 
     Attributes:
         naive: what a log that knows calls and results alone would say.
+        observation: what the program saw when it looked at the file again, None where it did not have to.
+        became: what became of the write by that: `completed` or `parked`.
         content: of the file at the end.
     """
 
@@ -34,6 +36,8 @@ class Played:
     reason: str
     decision: str
     codes: tuple[str, ...]
+    observation: str | None
+    became: str | None
     killed: Counts
     ended: Counts
     content: str
@@ -44,8 +48,8 @@ class Played:
         act = self.act
         content_kept = not act.edited or self.content == PORT_OF_SOMEBODY_ELSE
         return content_kept and (
-            (self.verdict, self.reason, self.decision, self.killed, self.ended)
-            == (act.verdict, act.reason, act.decision, act.killed, act.ended)
+            (self.verdict, self.reason, self.decision, self.observation, self.killed, self.ended)
+            == (act.verdict, act.reason, act.decision, act.observation, act.killed, act.ended)
         )
 
 
@@ -85,6 +89,8 @@ class Stage:
         operation = shown["operations"][0]
         responded = any(fact["type"].startswith("tool.responded") for fact in shown["facts"])
         plan = self._ask("plan", "act", "--script", str(self._script), "--workspace", str(self._workspace))
+        looked_up = self._ask("reconcile", "act", "--workspace", str(self._workspace))["operations"]
+        seen = looked_up[0] if looked_up else {"observation": None, "became": None}
         self._ask("resume", "act", "--script", str(self._script), "--workspace", str(self._workspace))
         self._identities.append(self._identity())
         return Played(
@@ -94,6 +100,8 @@ class Stage:
             operation["reason"],
             plan["decision"],
             tuple(reason["code"] for reason in plan["reasons"]),
+            seen["observation"],
+            seen["became"],
             killed,
             self._counts(),
             self._config.read_text(),

@@ -49,7 +49,8 @@ class Act:
     Attributes:
         edited: another process changes the file before anybody looks again.
         verdict, reason: what the resolver must say of the write.
-        decision: `continue` or `park`.
+        decision: `continue` or `park`, before anybody looked at the file again.
+        observation: what a look at the file must find, None where nothing is open.
         killed: counted after the death.
         ended: counted when everything that may go on has gone on.
     """
@@ -61,6 +62,7 @@ class Act:
     verdict: str
     reason: str
     decision: str
+    observation: str | None
     killed: Counts
     ended: Counts
 
@@ -74,6 +76,7 @@ ACTS = (
         "definitely_not_dispatched",
         "new_protocol_before_dispatch",
         "continue",
+        None,
         Counts(1, 0, 0),
         Counts(4, 1, 1),
     ),
@@ -85,6 +88,7 @@ ACTS = (
         "indeterminate",
         "dispatch_without_response",
         "park",
+        "matches_prior_state",
         Counts(1, 0, 0),
         Counts(1, 0, 0),
     ),
@@ -96,8 +100,9 @@ ACTS = (
         "indeterminate",
         "dispatch_without_response",
         "park",
+        "matches_expected_state",
         Counts(1, 1, 0),
-        Counts(1, 1, 0),
+        Counts(3, 1, 1),
     ),
     Act(
         "d",
@@ -107,6 +112,7 @@ ACTS = (
         "indeterminate",
         "dispatch_without_response",
         "park",
+        "diverged",
         Counts(1, 1, 0),
         Counts(1, 1, 0),
     ),
@@ -118,6 +124,7 @@ ACTS = (
         "completed",
         "matching_response",
         "continue",
+        None,
         Counts(1, 1, 0),
         Counts(3, 1, 1),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .stage import Played
-from .story import Counts
+from .story import PORT_OF_SOMEBODY_ELSE, Counts
 
 SCHEMA = "safepoint.cli.demo.v1"
 WIDTH_WITHOUT_TERMINAL = 140
@@ -28,6 +28,8 @@ def document(acts: Sequence[Played]) -> dict[str, Any]:
                 "reason": played.reason,
                 "decision": played.decision,
                 "codes": list(played.codes),
+                "observation": played.observation,
+                "became": played.became,
                 "counted_after_kill": _counts(played.killed),
                 "counted_at_the_end": _counts(played.ended),
                 "as_expected": played.as_expected,
@@ -56,6 +58,7 @@ def print_table(acts: Sequence[Played]) -> None:
         "Safepoint's verdict",
         "counted after the kill",
         "plan",
+        "the file, looked at again",
         "at the end",
     ):
         table.add_column(heading, overflow="fold")
@@ -68,6 +71,7 @@ def print_table(acts: Sequence[Played]) -> None:
             f"{played.verdict}\n{played.reason}",
             _said(played.killed),
             decision,
+            _looked(played),
             _said(played.ended) + ("" if played.as_expected else "\nNOT AS EXPECTED"),
         )
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
@@ -76,5 +80,13 @@ def print_table(acts: Sequence[Played]) -> None:
         console.print("Every effect was counted from files by another process: none happened twice, none was guessed.")
 
 
+def _looked(played: Played) -> str:
+    if played.observation is None:
+        return "not needed"
+    how = "finalized by evidence" if played.became == "completed" else "parked"
+    kept = "\ntheir edit is kept" if played.act.edited and played.content == PORT_OF_SOMEBODY_ELSE else ""
+    return f"{played.observation}\n{how}{kept}"
+
+
 def _said(counts: Counts) -> str:
-    return f"{counts.requests} provider requests\n{counts.writes} writes of the file\n{counts.payments} payments"
+    return f"requests: {counts.requests}\nwrites: {counts.writes}\npayments: {counts.payments}"

@@ -150,7 +150,20 @@ def test_the_demo_in_the_readme_is_what_the_demo_prints(capsys: pytest.CaptureFi
         naive = "the result is there: go on" if going_on else "no result: run it again"
         codes = () if act.decision == "continue" else ("dangling_tool_state",)
         content = PORT_OF_SOMEBODY_ELSE if act.edited else ""
-        return Played(act, naive, act.verdict, act.reason, act.decision, codes, act.killed, act.ended, content)
+        became = {"matches_expected_state": "completed", None: None}.get(act.observation, "parked")
+        return Played(
+            act,
+            naive,
+            act.verdict,
+            act.reason,
+            act.decision,
+            codes,
+            act.observation,
+            became,
+            act.killed,
+            act.ended,
+            content,
+        )
 
     print_table([played(number) for number in range(len(ACTS))])
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]

@@ -23,15 +23,33 @@ def test_every_act_of_the_story_ends_with_the_counts_that_it_promises(capsys: py
     assert told["schema"] == "safepoint.cli.demo.v1"
     assert [act["act"] for act in told["acts"]] == ["a", "b", "c", "d", "e"]
     assert [act["decision"] for act in told["acts"]] == ["continue", "park", "park", "park", "continue"]
+    assert [act["observation"] for act in told["acts"]] == [
+        None,
+        "matches_prior_state",
+        "matches_expected_state",
+        "diverged",
+        None,
+    ]
+    assert [act["became"] for act in told["acts"]] == [None, "parked", "completed", "parked", None]
     assert [act["counted_at_the_end"]["writes"] for act in told["acts"]] == [1, 0, 1, 1, 1]
-    assert [act["counted_at_the_end"]["payments"] for act in told["acts"]] == [1, 0, 0, 0, 1]
-    assert [act["counted_at_the_end"]["provider_requests"] for act in told["acts"]] == [4, 1, 1, 1, 3]
+    assert [act["counted_at_the_end"]["payments"] for act in told["acts"]] == [1, 0, 1, 0, 1]
+    assert [act["counted_at_the_end"]["provider_requests"] for act in told["acts"]] == [4, 1, 3, 1, 3]
 
 
-def test_an_edit_of_another_process_is_never_overwritten(tmp_path: Path) -> None:
+def test_an_edit_of_another_process_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     played = Stage(tmp_path).play(EDITED)
     assert played.content == PORT_OF_SOMEBODY_ELSE
+    assert (played.observation, played.became) == ("diverged", "parked")
     assert played.as_expected
+    print_table([played])
+    assert "kept" in capsys.readouterr().out
+
+
+def test_what_a_look_finds_is_part_of_what_is_expected(tmp_path: Path) -> None:
+    played = Stage(tmp_path).play(ACTS[2])
+    assert played.as_expected
+    assert not replace(played, observation="diverged").as_expected
+    assert not replace(played, ended=Counts(3, 2, 1)).as_expected
 
 
 def test_a_count_that_is_not_the_expected_one_fails_the_demo(
@@ -58,5 +76,5 @@ def test_the_table_shows_every_act(tmp_path: Path, capsys: pytest.CaptureFixture
     played = Stage(tmp_path).play(FIRST)
     print_table([played])
     shown = capsys.readouterr().out
-    assert "(a)" in shown and "continue" in shown and "4 provider requests" in shown  # noqa: PT018
+    assert "(a)" in shown and "continue" in shown and "requests: 4" in shown  # noqa: PT018
     assert document([played])["as_expected"] is True
