@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import chain
 from types import TracebackType
 from typing import NamedTuple
 
 from ..domain.commands import AnyCommand
 from ..domain.decision import Refusal, misfit
 from ..domain.errors import StoreDamaged, StoreUnavailable, WriteRefused
-from ..domain.projections import rows_of
 from ..domain.reasons import WriteRefusal
 from ..domain.sealing import DamagedEvent, SealedEvent
 from ..ports.event_store import (
@@ -124,8 +122,7 @@ class CommitRound:
         if decided is None:
             return
         if not isinstance(decided, Refusal):
-            rows = rows_of(decided[0]) if len(decided) == 1 else tuple(chain.from_iterable(map(rows_of, decided)))
-            self._accepted.append((ticket, Commit(ticket.guard, decided, rows), streams))
+            self._accepted.append((ticket, Commit(ticket.guard, decided), streams))
         else:
             self._refused.append(_Refused(ticket, decided, streams))
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from ..domain.errors import StoreError
 from ..domain.identifiers import RunId, SessionId, session_stream
-from ..domain.projections import rows_of
 from ..domain.sealing import SealedEvent, StoredRecord
 from ..ports.event_store import (
     Commit,
@@ -116,8 +115,7 @@ class ImportSession:
 
     def _keep(self, owned: Owned, events: tuple[SealedEvent, ...], judgement: Judgement) -> None:
         guard = OwnerGuard(owned.session_id, owned.incarnation_id, owned.epoch)
-        rows = tuple(row for sealed in events for row in rows_of(sealed))
-        answer = self._importer.import_runs(Commit(guard, events, rows))
+        answer = self._importer.import_runs(Commit(guard, events))
         if not isinstance(answer, Stored):
             raise ImportRefused(*_refusal(answer), judgement)
 

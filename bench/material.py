@@ -15,7 +15,6 @@ from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import PrefixRef
 from safepoint.domain.events.tool import ToolCalled, ToolDispatched
 from safepoint.domain.identifiers import ExecutionIdentity, IncarnationId, SessionId, run_stream
-from safepoint.domain.projections import rows_of
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
 from safepoint.ports.event_store import Commit, OwnerGuard, Stored
 from safepoint.ports.session_owners import Ownership
@@ -108,7 +107,7 @@ class Place:
 
     @staticmethod
     def _commit(guard: OwnerGuard, sealed: Sequence[SealedEvent]) -> Commit:
-        return Commit(guard, tuple(sealed), tuple(row for one in sealed for row in rows_of(one)))
+        return Commit(guard, tuple(sealed))
 
 
 class Writing:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ..domain.identifiers import EventId, IncarnationId, RunId, SessionId
-from ..domain.projections import Row
+from ..domain.projections import Row, rows_of
 from ..domain.sealing import SealedEvent, StoredRecord
 
 
@@ -25,11 +26,19 @@ class OwnerGuard(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """Sealed events of one or more streams of one session, and the projection rows that they make: all or nothing."""
+    """Sealed events of one or more streams of one session: all or nothing, with the rows of the views that they make.
+
+    What a view shows is a pure function of an event, so whoever keeps the events makes it: a store may keep it in
+    another form, or read it from the events.
+    """
 
     guard: OwnerGuard
     events: tuple[SealedEvent, ...]
-    rows: tuple[Row, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the views that its events make, in their order."""
+        return tuple(chain.from_iterable(map(rows_of, self.events)))
 
 
 class Stored(NamedTuple):

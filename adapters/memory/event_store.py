@@ -17,7 +17,7 @@ from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
 from .projections import MemoryProjections
 from .session_owners import MemorySessionOwners
-from .tables import Failure, MemoryTables, meet, require_columns, require_readable, require_writable
+from .tables import Failure, MemoryTables, meet, require_readable, require_writable
 from .views import MemoryViews
 
 _LIMIT_MAX = 10_000
@@ -122,8 +122,6 @@ class MemoryEventStore(EventStore, RunImporter):
             require_writable(self._tables)
             lost = meet(self._tables, Failure.COMMIT_LOST)
             unknown = meet(self._tables, Failure.COMMIT_STORED) or meet(self._tables, Failure.ANCHOR_NOT_RAISED)
-            for commit in commits:
-                require_columns(commit.rows)
             if lost:
                 raise StoreUnavailable("it is not known whether the last commit was kept")
             answers = [self._keep(commit) for commit in commits]

@@ -167,17 +167,6 @@ def put(projections: Mapping[str, dict[Key, dict[str, Column]]], row: Row) -> No
     present.update(row.values)
 
 
-def require_columns(rows: Iterable[Row]) -> None:
-    """Refuse rows that no projection has place for: a mistake of the caller's program.
-
-    Raises:
-        ValueError: a table or column is unknown.
-    """
-    for row in rows:
-        if row.table not in TABLES or not set(row.values) <= set(TABLES[row.table].columns):
-            raise ValueError(f"projection {row.table} has no such table or columns: {sorted(row.values)}")
-
-
 def meet(tables: MemoryTables, failure: Failure) -> bool:
     """Tell whether a failure was asked for, and use it up."""
     if failure not in tables.failures:

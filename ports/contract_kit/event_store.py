@@ -11,9 +11,7 @@ from ...domain.errors import StoreUnavailable
 from ...domain.events.run import RunStatus
 from ...domain.events.tool import Effect
 from ...domain.identifiers import EventId, RunId
-from ...domain.projections import Row
 from ..event_store import (
-    Commit,
     ConstraintBroken,
     DuplicateId,
     EventReader,
@@ -305,15 +303,6 @@ class EventStoreContract:
     def test_a_run_that_was_never_admitted_is_foreign(self, view: EventReader) -> None:
         assert view.standing(RunId("elsewhere")) == Standing(None, 1, behind_anchor=False)
         assert view.standing(RunId("elsewhere")).foreign
-
-    @pytest.mark.parametrize("row", [Row("runs", {"run_id": "r", "moon": 1}), Row("moons", {"run_id": "r"})])
-    def test_a_row_that_no_projection_has_place_for_is_a_mistake_of_the_program(
-        self, event_store: EventStore, opened: RecordedSession, row: Row
-    ) -> None:
-        commit = opened.fork().commit(opened.text("no"))
-        with pytest.raises((ValueError, KeyError)):
-            event_store.append([Commit(commit.guard, commit.events, (row,))])
-        opened.fork().keep(event_store, opened.text("yes"))
 
     def test_threads_that_own_different_sessions_all_write(
         self, event_store: EventStore, owners: SessionOwners

@@ -22,7 +22,6 @@ from ...domain.identifiers import (
     ToolCallId,
     TurnId,
 )
-from ...domain.projections import rows_of
 from ...domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
 from ..event_store import Commit, EventStore, OwnerGuard, Stored
 from ..incarnations import Incarnation
@@ -73,9 +72,9 @@ class RecordedSession:
         assert owners.take(self.session_id, self.guard.incarnation_id, owners.owner(self.session_id)) is not None
 
     def commit(self, *events: Event, guard: OwnerGuard | None = None) -> Commit:
-        """Seal events at the next places of their streams, with the rows that they make."""
+        """Seal events at the next places of their streams."""
         sealed = tuple(self.sealed(events))
-        return Commit(guard or self.guard, sealed, tuple(row for one in sealed for row in rows_of(one)))
+        return Commit(guard or self.guard, sealed)
 
     def sealed(self, events: Iterable[Event]) -> Iterable[SealedEvent]:
         """Seal events at the next places of their streams."""

@@ -95,7 +95,7 @@ class RunImporterContract:
         self, importer: RunImporter, recorded: RecordedSession, imported: Commit
     ) -> None:
         stranger = OwnerGuard(recorded.session_id, recorded.guard.incarnation_id, 7)
-        assert importer.import_runs(Commit(stranger, imported.events, imported.rows)) == Fenced(recorded.session_id, 7)
+        assert importer.import_runs(Commit(stranger, imported.events)) == Fenced(recorded.session_id, 7)
 
     def test_an_import_into_a_session_that_has_moved_on_is_refused(
         self, importer: RunImporter, event_store: EventStore, recorded: RecordedSession

@@ -260,7 +260,7 @@ def damaged(world: World, *calls: str) -> Facts:
     run = sealed([command.opened, command.message])
     forged = sealed([command.opened, r.refusal(calls[0])])[1]
     guard = OwnerGuard(*r.guard)
-    world.events.append([Commit(guard, (*session, run[0], forged), ())])
+    world.events.append([Commit(guard, (*session, run[0], forged))])
     return r
 
 

@@ -17,7 +17,6 @@ from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted, S
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import RunAbandoned, RunKind
 from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
-from safepoint.domain.projections import rows_of
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.event_store import Commit, CommitAnswer, OwnerGuard
 from safepoint.ports.incarnations import Liveness
@@ -176,7 +175,7 @@ def damage(life: Life, session: str) -> None:
     r.step("x")
     session_events = sealed([r.session_opened(), r.admitted()])
     run = sealed([r.opened(), r.refusal("x")])
-    life.world.events.append([Commit(OwnerGuard(*r.guard), (*session_events, *run), ())])
+    life.world.events.append([Commit(OwnerGuard(*r.guard), (*session_events, *run))])
 
 
 def test_a_damaged_session_is_named_and_left_untouched_while_the_others_come_up(
@@ -217,7 +216,7 @@ def test_a_run_that_was_admitted_and_that_no_claim_names_is_named_at_each_start(
     """Written by somebody who went past the ledger, which admits and opens in one commit."""
     r = dead.facts("a", "r-a")
     events = sealed([r.session_opened(), r.admitted(RunKind.CONTINUATION, claim_id="claim")])
-    world.events.append([Commit(OwnerGuard(*r.guard), tuple(events), tuple(row for e in events for row in rows_of(e)))])
+    world.events.append([Commit(OwnerGuard(*r.guard), tuple(events))])
     dead.dies()
     for _ in range(2):
         (quarantined,) = next_().quarantined

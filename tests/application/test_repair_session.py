@@ -202,9 +202,9 @@ def test_a_run_that_was_admitted_and_that_no_claim_names_is_left_to_a_person(wor
         session += [r.admitted()]
         if before == "a claim of another run":
             run += [r.claim(Facts("r8"), [prefix(r, run)]).claimed]
-        world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(run)), ())])
+        world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(run)))])
     session += [Facts("r9").admitted(RunKind.CONTINUATION, claim_id="claim-r9")]
-    world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(session)), ())])
+    world.events.append([Commit(OwnerGuard(*r.guard), tuple(sealed(session)))])
     result = Successor(world)()
     assert (result.kind, result.code) == (RepairKind.QUARANTINED, ParkReason.SOURCE_RUN_UNREADABLE)
     assert "r9" in result.detail
