@@ -1,7 +1,114 @@
-"""Safepoint: continue an AI-agent run safely after its process died in the middle of a tool call."""
+"""Safepoint: continue an AI-agent run safely after its process died in the middle of a tool call.
+
+Two ways in, both over one store: `Session.run` and `Session.resume`, where Safepoint runs the loop; `Session.record`
+and `Session.record_resume`, where you do. Names are imported when they are first used.
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from .adapters.composition import Composition, Settings
+    from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
+    from .adapters.embedding.messages import Format, messages, step, tool_call
+    from .adapters.embedding.recorded import RecordedRun
+    from .adapters.embedding.runtime import Runtime
+    from .adapters.embedding.runtime import open_runtime as open  # noqa: A004 (as `open` of other libraries)
+    from .adapters.embedding.session import Session
+    from .adapters.models.named import NamedModel
+    from .adapters.tools.decorator import tool
+    from .adapters.tools.promised_tool import contract
+    from .application.open_call import Answer, CallRefused, OpenCall, OutcomeNotDeclared, RunStopped
+    from .application.ownership import SessionBusy
+    from .application.record_run import ResumeParked
+    from .application.resume_run import Continued, Parked
+    from .domain.errors import RefusedWithoutEffect, SafepointError, StoreError, WriteRefused
+    from .domain.events.run import Budgets
+    from .domain.events.tool import Effect, RecoveryMode
+    from .domain.planning.outcome import Continue, Park
+    from .domain.reasons import ParkReason
+    from .ports.tool_catalog import ToolContext
+
+__version__: Final = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "Budgets",
+    "CallRefused",
+    "Composition",
+    "Continue",
+    "Continued",
+    "Effect",
+    "Format",
+    "NamedModel",
+    "OpenCall",
+    "OutcomeNotDeclared",
+    "Park",
+    "ParkReason",
+    "Parked",
+    "RecordedRun",
+    "RecoveryMode",
+    "RefusedWithoutEffect",
+    "ResumeParked",
+    "RunStopped",
+    "Runtime",
+    "SafepointError",
+    "Session",
+    "SessionBusy",
+    "Settings",
+    "StoreError",
+    "SyncRecordedRun",
+    "SyncRuntime",
+    "SyncSession",
+    "ToolContext",
+    "WriteRefused",
+    "contract",
+    "messages",
+    "open",
+    "open_sync",
+    "step",
+    "tool",
+    "tool_call",
+]
+
+_HOMES: Final = {
+    "adapters.composition": ("Composition", "Settings"),
+    "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
+    "adapters.embedding.messages": ("Format", "messages", "step", "tool_call"),
+    "adapters.embedding.recorded": ("RecordedRun",),
+    "adapters.embedding.runtime": ("Runtime", "open_runtime"),
+    "adapters.embedding.session": ("Session",),
+    "adapters.models.named": ("NamedModel",),
+    "adapters.tools.decorator": ("tool",),
+    "adapters.tools.promised_tool": ("contract",),
+    "application.open_call": ("Answer", "CallRefused", "OpenCall", "OutcomeNotDeclared", "RunStopped"),
+    "application.ownership": ("SessionBusy",),
+    "application.record_run": ("ResumeParked",),
+    "application.resume_run": ("Continued", "Parked"),
+    "domain.errors": ("RefusedWithoutEffect", "SafepointError", "StoreError", "WriteRefused"),
+    "domain.events.run": ("Budgets",),
+    "domain.events.tool": ("Effect", "RecoveryMode"),
+    "domain.planning.outcome": ("Continue", "Park"),
+    "domain.reasons": ("ParkReason",),
+    "ports.tool_catalog": ("ToolContext",),
+}
+_RENAMED: Final = {"open": "open_runtime"}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home when it is first used, so that `import safepoint` stays cheap (PEP 562)."""
+    if name in __all__:
+        wanted = _RENAMED.get(name, name)
+        for home, names in _HOMES.items():
+            if wanted in names:
+                found: object = getattr(import_module(f".{home}", __name__), wanted)
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -17,6 +17,7 @@ from ..domain.identifiers import SessionId
 from .agent import Agent
 from .drive_run import DriveRun
 from .plan_resume import PlanRequest
+from .reconcile_operations import Hands
 from .recorded_run import RecordedRun
 from .resume_run import Parked, ResumeRun
 from .run_agent import RunAgent
@@ -87,15 +88,23 @@ class RecordRun:
 
     @asynccontextmanager
     async def resume(
-        self, session_id: SessionId, agent: Agent, tasks: TaskGroup, request: PlanRequest | None = None
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        tasks: TaskGroup,
+        request: PlanRequest | None = None,
+        hands: Hands | None = None,
     ) -> AsyncIterator[RecordedRun]:
         """The continuation of a session's interrupted run, open inside the block and ended as a turn is.
+
+        Args:
+            hands: to look at operations without outcome with, before the plan is made; None leaves them as they are.
 
         Raises:
             ResumeParked: it is not continued; nothing was claimed, or another got the claim.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
-        beginning = await self._resume_run.begin(session_id, agent, request)
+        beginning = await self._resume_run.begin(session_id, agent, request, hands)
         if isinstance(beginning, Parked):
             raise ResumeParked(beginning)
         async with self._driven(beginning.begun, agent, tasks) as run:

@@ -1,0 +1,139 @@
+"""Makes the parts of an agent from what an embedding program gives: names, functions, folders. SPEC section 17."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from ...application.agent import Agent
+from ...ports.model_provider import ModelProvider
+from ...ports.permission_gate import PermissionGate
+from ...ports.tool_catalog import ToolCatalog
+from ...ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
+from ..models.named import NamedModel
+from ..permission.allow_list import AllowListGate
+from ..permission.deny import DenyGate
+from ..permission.elsewhere import ElsewhereGate
+from ..permission.terminal import TextOutput
+from ..tools.catalog import FunctionCatalog, Tool
+
+Permission: TypeAlias = Literal["allow", "ask", "deny"] | PermissionGate
+"""`allow`: every tool that the program gave, but no repeat of an effect that is not settled. `ask`: calls that may have
+an effect wait for a person, here or in another process. `deny`: nothing but reading."""
+Tools: TypeAlias = ToolCatalog | Iterable[Callable[..., Any] | Tool]
+Model: TypeAlias = ModelProvider | str | None
+
+UNNAMED: Final = "unnamed"
+_MODELS: Final = ("openai", "anthropic", "scripted")
+
+
+class WorkspaceUnusable(ValueError):
+    """The folder that was named as workspace is not there, or its marker cannot be trusted.
+
+    Attributes:
+        seen: what was found.
+    """
+
+    def __init__(self, folder: str, seen: WorkspaceObservation) -> None:
+        super().__init__(f"{folder} cannot be the workspace: {type(seen).__name__} {tuple(seen)}")
+        self.seen = seen
+
+
+def model_of(given: Model) -> ModelProvider:
+    """The provider that was meant.
+
+    Args:
+        given: a provider; or `openai:NAME`, `anthropic:NAME` (key from the environment), `scripted:FILE`; None for a
+            loop that asks a model of its own and does not say which.
+
+    Raises:
+        ValueError: it names no provider that is known here.
+        ProviderUnusable: its key or its package is missing.
+    """
+    if given is None:
+        return NamedModel(UNNAMED, UNNAMED)
+    if not isinstance(given, str):
+        return given
+    provider, _, name = given.partition(":")
+    if provider not in _MODELS or not name:
+        raise ValueError(f"{given!r} names no model: give {', '.join(f'{one}:NAME' for one in _MODELS)}, or a provider")
+    if provider == "openai":
+        from ..models.openai_chat import OpenAIChat
+
+        return OpenAIChat.from_environment(name)
+    if provider == "anthropic":
+        from ..models.anthropic import Anthropic
+
+        return Anthropic.from_environment(name)
+    from ..models.scripted import ScriptedModel
+
+    return ScriptedModel.from_file(Path(name))
+
+
+def catalog_of(given: Tools) -> ToolCatalog:
+    """The catalog of what was given.
+
+    Raises:
+        ToolDefinitionError: one of it cannot be a tool, or two have one name.
+    """
+    return FunctionCatalog(given) if isinstance(given, Iterable) else given
+
+
+def gate_of(given: Permission) -> PermissionGate:
+    """The gate that was meant.
+
+    Raises:
+        ValueError: it is none of the words.
+    """
+    match given:
+        case "allow":
+            return AllowListGate((), DenyGate(), allow_all=True)
+        case "ask":
+            return ElsewhereGate(lambda request: (), output=_Nowhere())
+        case "deny":
+            return DenyGate()
+        case str():
+            raise ValueError(f"{given!r} is no permission: give 'allow', 'ask', 'deny', or a gate")
+        case _:
+            return given
+
+
+class _Nowhere(TextOutput):
+    """A program is no terminal: what waits is listed to whoever asks for it."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        return
+
+
+def placed(
+    model: ModelProvider,
+    catalog: ToolCatalog,
+    gate: PermissionGate,
+    system_prompt: str,
+    workspace: str | os.PathLike[str] | None,
+    store: Path,
+    workspaces: WorkspaceIdentity,
+) -> Agent:
+    """Put an agent into its folder.
+
+    Args:
+        workspace: gets its marker; None for an agent whose tools work in no folder: it is then in the store's, which is
+            only looked at.
+
+    Raises:
+        WorkspaceUnusable: it is not there, or cannot be trusted.
+    """
+    if workspace is None:
+        seen = workspaces.observe(str(store.parent))
+        identity = seen.identity if isinstance(seen, WorkspaceSeen) else None
+        return Agent(model, catalog, gate, system_prompt, store.parent, identity)
+    folder = str(Path(workspace).absolute())
+    seen = workspaces.ensure(folder)
+    if not isinstance(seen, WorkspaceSeen):
+        raise WorkspaceUnusable(folder, seen)
+    return Agent(model, catalog, gate, system_prompt, Path(seen.canonical_path), seen.identity)
