@@ -77,8 +77,7 @@ def _continue(view: View, notes: tuple[Note, ...]) -> Continue:
     facts = view.facts
     profile = _known(facts.profile).model_copy(update={"tools": _known(facts.tools)})
     segments = tuple(segment.ref for segment in view.lineage)
-    if not isinstance(facts.workspace, WorkspaceFound):
-        raise TypeError("a gate let an unknown workspace pass")
+    identity = _identity(view)
     return Continue(
         segments=segments,
         boundary_digest=boundary_digest(segments),
@@ -89,14 +88,14 @@ def _continue(view: View, notes: tuple[Note, ...]) -> Continue:
             turn_id=facts.fresh.turn_id,
             invocation_id=facts.fresh.invocation_id,
             cwd=facts.cwd,
-            workspace_identity=facts.workspace.identity,
+            workspace_identity=identity,
             profile=profile,
             protocol=facts.protocol,
         ),
         trigger=facts.trigger,
         accepted_drift=tuple(sorted(view.drift)),
         told=_told(view),
-        safety=_safety(view, profile, facts.workspace),
+        safety=_safety(view, profile, identity),
         notes=notes,
         budgets=view.budgets(),
         used=view.used(),
@@ -110,13 +109,23 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _safety(view: View, profile: ExecutionProfile, workspace: WorkspaceFound) -> SafetySnapshot:
+def _identity(view: View) -> str | None:
+    """The workspace that was seen; None where the source worked in none, and there is none now."""
+    now = view.facts.workspace
+    if isinstance(now, WorkspaceFound):
+        return now.identity
+    if _known(view.source_survey).workspace_identity is not None:
+        raise TypeError("a gate let an unknown workspace pass")
+    return None
+
+
+def _safety(view: View, profile: ExecutionProfile, identity: str | None) -> SafetySnapshot:
     (terminal,) = _known(view.source_survey).terminals
     checkpoint = view.facts.checkpoint
     return SafetySnapshot(
         terminal_event_id=terminal.event_id,
         terminal_status=terminal.status,
-        workspace_identity=workspace.identity,
+        workspace_identity=identity,
         checkpoint_ref=None if checkpoint is None else checkpoint.ref,
         catalog_digest=catalog_digest(profile.tools),
         profile=profile,

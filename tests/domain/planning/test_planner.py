@@ -371,6 +371,8 @@ def test_a_renewed_identity_is_the_expected_one() -> None:
 def test_a_run_without_workspace_goes_on_without_one_only() -> None:
     run = Story("r1", workspace=None).user("U").step(call("A")).run_tool("A").end()
     continues(facts_of(run, workspace=WorkspaceFound(None, None)))
+    unmarked = WorkspaceUnknown(P.WORKSPACE_IDENTITY_MISSING, ("/w",), "the marker is not there")
+    assert continues(facts_of(run, workspace=unmarked)).target.workspace_identity is None
     only(facts_of(run, workspace=WORKSPACE), P.WORKSPACE_IDENTITY_MISSING)
 
 
