@@ -23,6 +23,7 @@ from ...ports.workspace import (
     WorkspaceRefused,
     WorkspaceSeen,
 )
+from .http_origins import http_origins
 from .places import absolute
 from .policies import PolicyOptions, gate_of
 from .system_prompt import SYSTEM_PROMPT
@@ -30,7 +31,10 @@ from .usage import UsageError
 
 SCRIPTED: Final = "scripted"
 OPENAI: Final = "openai"
-_PROVIDERS: Final = (SCRIPTED, OPENAI)
+ANTHROPIC: Final = "anthropic"
+ENDPOINTS: Final = (OPENAI, ANTHROPIC)
+"""Providers that ask an endpoint for a model by its name."""
+_PROVIDERS: Final = (SCRIPTED, *ENDPOINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,13 @@ class AgentOptions:
     workspace: Path | None = None
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     window: int | None = None
+
+    def __post_init__(self) -> None:
+        """Take a provider that stands before the model's name, as in `anthropic:NAME`, where none is named alone."""
+        named, _, model = (self.model or "").partition(":")
+        if self.provider is None and named in ENDPOINTS:
+            object.__setattr__(self, "provider", named)
+            object.__setattr__(self, "model", model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +176,9 @@ def _provider_name(options: AgentOptions, recorded: ExecutionProfile | None) -> 
 def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | None) -> ModelProvider:
     if name == SCRIPTED:
         if options.model is not None:
-            raise UsageError("--model goes with the provider openai.", "A script names its model itself.")
+            raise UsageError("--model goes with an endpoint.", "A script names its model itself.")
         if options.window is not None:
-            raise UsageError("--window goes with the provider openai.", "A script names its window itself.")
+            raise UsageError("--window goes with an endpoint.", "A script names its window itself.")
         if options.script is None:
             raise UsageError("The scripted provider needs a script.", "Give it with --script FILE.")
         from ..models.scripted import ScriptedModel
@@ -175,9 +186,13 @@ def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | Non
         return ScriptedModel.from_file(options.script)
     if options.script is not None:
         raise UsageError("--script goes with the provider scripted.", "Leave one of the two options away.")
+    model = options.model or (recorded.model if recorded is not None and recorded.provider == name else "")
+    if name == ANTHROPIC:
+        from ..models.anthropic import Anthropic
+
+        return Anthropic.from_environment(model, window_tokens=options.window)
     from ..models.openai_chat import OpenAIChat
 
-    model = options.model or (recorded.model if recorded is not None and recorded.provider == OPENAI else "")
     return OpenAIChat.from_environment(model, window_tokens=options.window)
 
 
@@ -186,7 +201,7 @@ def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionPr
     from ..tools.catalog import FunctionCatalog
 
     scripted = provider.profile().provider == SCRIPTED
-    catalog = FunctionCatalog(builtin_tools(scripted=scripted))
+    catalog = FunctionCatalog(builtin_tools(scripted=scripted, origins=http_origins()))
     names = [tool.name for tool in catalog.tools()]
     policy = None if recorded is None else recorded.permission_policy
     return AgentParts(provider, catalog, gate_of(options.policy, tools=names, scripted=scripted, recorded=policy))

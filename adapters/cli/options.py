@@ -34,14 +34,17 @@ WorkspaceOption: TypeAlias = Annotated[
 ]
 ProviderOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--provider", metavar="scripted|openai", show_default=False, help="Where model steps come from."),
+    typer.Option(
+        "--provider", metavar="scripted|openai|anthropic", show_default=False, help="Where model steps come from."
+    ),
 ]
 ScriptOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--script", metavar="FILE", show_default=False, help="What the scripted provider plays."),
 ]
 ModelOption: TypeAlias = Annotated[
-    str | None, typer.Option("--model", show_default=False, help="The model's name at the provider openai.")
+    str | None,
+    typer.Option("--model", show_default=False, help="The model's name at its endpoint; `anthropic:NAME` names both."),
 ]
 WindowOption: TypeAlias = Annotated[
     int | None,
@@ -50,7 +53,7 @@ WindowOption: TypeAlias = Annotated[
         metavar="TOKENS",
         min=1,
         show_default=False,
-        help="How much history the model takes; without it nothing is too large for openai.",
+        help="How much history the model takes; without it nothing is too large for an endpoint.",
     ),
 ]
 AllowOption: TypeAlias = Annotated[
@@ -67,6 +70,23 @@ AskElsewhereOption: TypeAlias = Annotated[
     ),
 ]
 DenyOption: TypeAlias = Annotated[bool, typer.Option("--deny", help="Refuse what is not permitted, and ask nobody.")]
+CheckpointsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoints",
+        metavar="git|none",
+        show_default=False,
+        help="Bind the run to the content of its workspace; by default as the interrupted run was, and a new turn not.",
+    ),
+]
+IsolatedOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--isolated", help="Where files changed: go on in a new folder made from the checkpoint."),
+]
+RebaselineOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--rebaseline", help="Where files changed: accept them as they are; the model is told which."),
+]
 AcceptDriftOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -15,8 +15,9 @@ from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
-from .agents import OPENAI, SCRIPTED, AgentOptions, agent_for_resume
+from .agents import ENDPOINTS, SCRIPTED, AgentOptions, agent_for_resume
 from .command_lines import CommandLines
+from .content import ContentOptions, keeping
 from .places import is_folder
 from .usage import UsageError
 from .ways_on import Parking
@@ -113,8 +114,9 @@ def commands_for(
     if recorded is None or options.script is not None:
         return commands
     provider = options.provider or recorded.provider
-    if provider == OPENAI == recorded.provider and options.model is None:
-        return replace(commands, recorded_model=("--model", recorded.model))
+    if provider in ENDPOINTS and provider == recorded.provider and options.model is None:
+        named = () if options.provider is not None else ("--provider", provider)
+        return replace(commands, recorded_model=(*named, "--model", recorded.model))
     return replace(commands, script_missing=provider == SCRIPTED)
 
 
@@ -154,5 +156,6 @@ def could_continue(runtime: Runtime, session_id: SessionId, options: AgentOption
         return ()
     source = source_of(runtime, summary)
     agent: Agent = agent_for_resume(options, source.profile, source.cwd, runtime.parts.workspaces())
+    agent = keeping(agent, runtime, ContentOptions())
     planned = runtime.parts.plan_resume()(session_id, agent, PlanRequest())
     return planned.plan.reasons if isinstance(planned.plan, Park) else None

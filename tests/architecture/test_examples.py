@@ -22,6 +22,12 @@ SAYS = {
         "build        outcome_unknown  completed  effect done",
         "send_letter  outcome_unknown  completed  effect done",
     ],
+    "provider_histories.py": [
+        "['ThinkingBlock', 'CallBlock'] tool_use",
+        "['user', 'assistant', 'user']",
+        "['user', 'assistant', 'tool']",
+        "['user', 'function_call', 'function_call_output']",
+    ],
 }
 
 
