@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .adapters.composition import Composition, Settings
+    from .adapters.embedding import happenings as events
     from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
-    from .adapters.embedding.messages import Format, messages, step, tool_call
+    from .adapters.embedding.messages import messages, step, tool_call
     from .adapters.embedding.recorded import RecordedRun
     from .adapters.embedding.runtime import Runtime
     from .adapters.embedding.runtime import open_runtime as open  # noqa: A004 (as `open` of other libraries)
@@ -41,7 +42,6 @@ __all__ = [
     "Continue",
     "Continued",
     "Effect",
-    "Format",
     "NamedModel",
     "OpenCall",
     "OutcomeNotDeclared",
@@ -65,6 +65,7 @@ __all__ = [
     "ToolContext",
     "WriteRefused",
     "contract",
+    "events",
     "messages",
     "open",
     "open_sync",
@@ -76,7 +77,7 @@ __all__ = [
 _HOMES: Final = {
     "adapters.composition": ("Composition", "Settings"),
     "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
-    "adapters.embedding.messages": ("Format", "messages", "step", "tool_call"),
+    "adapters.embedding.messages": ("messages", "step", "tool_call"),
     "adapters.embedding.recorded": ("RecordedRun",),
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
     "adapters.embedding.session": ("Session",),
@@ -95,18 +96,22 @@ _HOMES: Final = {
     "ports.tool_catalog": ("ToolContext",),
 }
 _RENAMED: Final = {"open": "open_runtime"}
+_MODULES: Final = {"events": "adapters.embedding.happenings"}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its home when it is first used, so that `import safepoint` stays cheap (PEP 562)."""
-    if name in __all__:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object
+    if name in _MODULES:
+        found = import_module(f".{_MODULES[name]}", __name__)
+    else:
         wanted = _RENAMED.get(name, name)
-        for home, names in _HOMES.items():
-            if wanted in names:
-                found: object = getattr(import_module(f".{home}", __name__), wanted)
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        (home,) = (home for home, names in _HOMES.items() if wanted in names)
+        found = getattr(import_module(f".{home}", __name__), wanted)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -30,7 +30,7 @@ from ...domain.identifiers import OperationId, RequestId, RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Plan
 from ...domain.replay.items import Item
-from ...ports.views import PermissionRow
+from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition, Settings
 from .happenings import Watch
 from .messages import Format
@@ -217,6 +217,10 @@ class SyncSession:
     def cancel(self, *, by: str) -> CancelResult:
         """See `Session.cancel`."""
         return self._wait(partial(self._session.cancel, by=by))
+
+    def unsettled(self) -> Sequence[OperationRow]:
+        """See `Session.unsettled`."""
+        return self._wait(self._session.unsettled)
 
     def waiting(self) -> Sequence[PermissionRow]:
         """See `Session.waiting`."""

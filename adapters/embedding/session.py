@@ -29,7 +29,7 @@ from ...domain.events.tool import Statement
 from ...domain.identifiers import OperationId, RequestId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Plan
-from ...ports.views import PermissionRow
+from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
 from .recorded import RecordedRun
@@ -287,6 +287,15 @@ class Session:
         """
         stopped: CancelResult = await to_thread.run_sync(self._parts.cancel_run(), self.session_id, by)
         return stopped
+
+    async def unsettled(self) -> Sequence[OperationRow]:
+        """The operations whose effect is in doubt: with `operation_id`, `tool_name`, `mode` and what is known.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: it could not be looked at.
+        """
+        rows: Sequence[OperationRow] = await to_thread.run_sync(self._parts.store().views.unsettled, self.session_id)
+        return rows
 
     async def waiting(self) -> Sequence[PermissionRow]:
         """The questions that wait for a person's decision.
