@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ..application.reconcilers import Reconcilers
     from ..application.record_run import RecordRun
     from ..application.record_settled_jobs import RecordSettledJobs
+    from ..application.recorded_handles import RecordedHandles
     from ..application.repair_everything import RepairEverything, RepairStep
     from ..application.repair_family import RepairFamily
     from ..application.repair_preview import RepairPreview
@@ -114,6 +115,7 @@ else:  # most processes need few of them: each is imported when it is first made
     Reconcilers = later("..application.reconcilers", "Reconcilers")
     RecordRun = later("..application.record_run", "RecordRun")
     RecordSettledJobs = later("..application.record_settled_jobs", "RecordSettledJobs")
+    RecordedHandles = later("..application.recorded_handles", "RecordedHandles")
     RepairEverything = later("..application.repair_everything", "RepairEverything")
     RepairFamily = later("..application.repair_family", "RepairFamily")
     RepairPreview = later("..application.repair_preview", "RepairPreview")
@@ -294,6 +296,7 @@ class Composition(containers.DeclarativeContainer):
             failpoints,
         ),
         reconcilers,
+        providers.Factory(RecordedHandles, supervisor, events),
         supervisor,
         spines,
         sink,

@@ -158,6 +158,7 @@ class DeliverAgain:
             cancel=cancel,
             report=lambda line: delivery.report(dispatch.tool_name, line),
             failpoints=self._failpoints,
+            evidence=dispatch.evidence,
         )
 
 

@@ -20,7 +20,7 @@ from ..domain.reasons import RecoveryReason, WriteRefusal
 from ..domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
 from ..domain.tool_results import PreparedResult
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
-from ..ports.reconciler import AskedOperation, Observed
+from ..ports.reconciler import AskedOperation, Observed, Reconciler
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
@@ -60,7 +60,11 @@ class Hands:
 
 
 class ReconcileOperations:
-    """Reconciles the operations of one session, under ownership."""
+    """Reconciles the operations of one session, under ownership.
+
+    Args:
+        handles: looks recorded handles up where no reconciler knows the contract.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class ReconcileOperations:
         operations: UncertainOperations,
         deliver: DeliverAgain,
         reconcilers: Reconcilers,
+        handles: Reconciler,
         supervisor: Supervisor,
         spines: Spines,
         sink: LifecycleSink,
@@ -76,6 +81,7 @@ class ReconcileOperations:
         self._operations = operations
         self._deliver = deliver
         self._reconcilers = reconcilers
+        self._handles = handles
         self._supervisor = supervisor
         self._spines = spines
         self._sink = sink
@@ -164,6 +170,8 @@ class ReconcileOperations:
     async def _observed(self, owned: Owned, seen: Uncertain) -> Completed | NowParked | LeftAlone:
         contract = seen.dispatch.contract
         reconciler = self._reconcilers.of(contract)
+        if reconciler is None and contract.mode is RecoveryMode.REATTACH:
+            reconciler = self._handles
         if reconciler is None:
             return LeftAlone(Left.NO_RECONCILER, f"nobody here knows the contract {contract.contract_id}")
         if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:

@@ -41,8 +41,7 @@ class Left(StrEnum):
     STOPPED = "stopped"
     """Somebody stopped before it was done."""
     HANDLE_RUNNING = "handle_running"
-    CHILD_WAITS = "child_waits"
-    """The run that it started was interrupted itself, and can still be continued."""
+    """What it started has not come to its end."""
     MOVED_ON = "moved_on"
     """Others wrote to its run all the while."""
 

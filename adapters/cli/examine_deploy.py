@@ -15,6 +15,7 @@ from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line
 from .exit_codes import ExitCode
+from .http_origins import http_origins
 from .output import Output
 from .progress import telling
 from .runtimes import no_store, reading
@@ -124,4 +125,4 @@ def _document(one: Stranded) -> documents.Json:
 
 
 def _builtin() -> FunctionCatalog:
-    return FunctionCatalog(builtin_tools(scripted=True))
+    return FunctionCatalog(builtin_tools(scripted=True, origins=http_origins()))

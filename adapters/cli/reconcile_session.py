@@ -16,6 +16,7 @@ from . import documents
 from .ending import say_repaired
 from .escaping import one_line
 from .exit_codes import ExitCode
+from .http_origins import http_origins
 from .interrupts import Interrupts, Stoppable
 from .output import Output
 from .parking import say_ways
@@ -83,7 +84,7 @@ def _reconciled(
     interrupts = Interrupts(person(), out.tell, stopping.bound_seconds)
     folder = None if workspace is None else absolute(workspace)
     # What the scripted model alone is offered is here, too: whether it may run again is said by the contract of T1.
-    hands = Hands(FunctionCatalog(builtin_tools(scripted=True)), folder, _progress(out))
+    hands = Hands(FunctionCatalog(builtin_tools(scripted=True, origins=http_origins())), folder, _progress(out))
     use_case = runtime.parts.reconcile_session()
 
     async def work(started: Callable[[Stoppable], None]) -> Reconciliation | None:

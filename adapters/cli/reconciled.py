@@ -35,8 +35,7 @@ _LEFT: Final = {
     Left.WORKSPACE_UNSEEN: "its workspace could not be looked at",
     Left.NOT_DELIVERED: "it was tried once more, and what came back does not say what the first delivery did",
     Left.STOPPED: "it was stopped",
-    Left.HANDLE_RUNNING: "what it started still runs",
-    Left.CHILD_WAITS: "the run that it started was interrupted itself, and can be continued",
+    Left.HANDLE_RUNNING: "what it started has not come to its end",
     Left.MOVED_ON: "its run does not stand still",
 }
 _BECAME: Final = {Completed: "completed", NowParked: "parked", LeftAlone: "left"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..catalog import Tool
@@ -12,11 +12,14 @@ from .run_shell import ShellTool
 from .writing import append_file, delete_file, edit_file, move_file, write_file
 
 
-def builtin_tools(*, scripted: bool) -> list[Callable[..., Any] | Tool]:
+def builtin_tools(
+    *, scripted: bool, origins: Mapping[str, int | None] | None = None
+) -> list[Callable[..., Any] | Tool]:
     """Return what a catalog is made of.
 
     Args:
         scripted: whether the model is the scripted one, which alone is offered `record_effect`.
+        origins: where `http_request` may go, and for how long each knows a key; it is offered only where there are any.
     """
     tools: list[Callable[..., Any] | Tool] = [
         read_file,
@@ -28,6 +31,10 @@ def builtin_tools(*, scripted: bool) -> list[Callable[..., Any] | Tool]:
         move_file,
         ShellTool(),
     ]
+    if origins:
+        from .http_request import HttpTool
+
+        tools.append(HttpTool(origins))
     return [*tools, record_effect] if scripted else tools
 
 

@@ -26,6 +26,8 @@ from ..left_running import detached_main, left_running, process_list
 from ..parameters import MisfitArguments, Parameters
 
 NAME = "run_shell"
+VERSION = 2
+"""Of its promise: since 2, how a command ended is looked up by what its supervisor wrote down."""
 TIMEOUT_SECONDS_MAX = 3_600
 OUTPUT_BYTES_MAX = 64 * 1024
 _OWN_PREFIX = "SAFEPOINT_"
@@ -67,8 +69,8 @@ class ShellTool:
         contract: dict[str, Json] = {
             "contract_id": NAME,
             "input_schema": of_schema,
-            "version": 1,
-            "recovery": RecoveryMode.OUTCOME_UNKNOWN.value,
+            "version": VERSION,
+            "recovery": RecoveryMode.REATTACH.value,
             "supervised": True,
             "timeout_seconds": "by arguments",
         }
@@ -89,9 +91,9 @@ class ShellTool:
         return BoundCall(
             tool_name=NAME,
             contract=RecordedContract(
-                mode=RecoveryMode.OUTCOME_UNKNOWN,
+                mode=RecoveryMode.REATTACH,
                 contract_id=NAME,
-                version=1,
+                version=VERSION,
                 digest=self.spec.contract_digest,
             ),
             implementation=SupervisedCall(self._work, _settle, _detach if typed["detach"] else None),

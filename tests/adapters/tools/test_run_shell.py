@@ -62,9 +62,9 @@ def result(settled: Settled) -> dict[str, Any]:
     return settled.result.result
 
 
-def test_a_command_promises_nothing_and_runs_supervised() -> None:
+def test_a_command_promises_to_be_found_again_and_runs_supervised() -> None:
     bound, implementation = bind(command="true")
-    assert (bound.contract.mode, bound.life) == (RecoveryMode.OUTCOME_UNKNOWN, Life.SUPERVISED)
+    assert (bound.contract.mode, bound.life) == (RecoveryMode.REATTACH, Life.SUPERVISED)
     assert (bound.timeout_seconds, bound.resource_key, bound.writes_workspace) == (120, None, True)
     assert implementation.detach is None
     assert bind(command="true", timeout_seconds=7)[0].timeout_seconds == 7

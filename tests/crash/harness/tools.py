@@ -48,7 +48,7 @@ PAYMENT: Final = _recorded("never_auto_retry")
 OTHERS: Final = (
     Tool("write_file", "reconcile", call("write_file", path=CONFIG, content=NEW), _written),
     Tool("edit_file", "reconcile", call("edit_file", path=CONFIG, old_text="3000", new_text="4000"), _written),
-    Tool("run_shell", "outcome_unknown", call("run_shell", command="echo paid >> effects.txt"), _lines),
+    Tool("run_shell", "reattach", call("run_shell", command="echo paid >> effects.txt"), _lines),
     Tool("read_file", "replay_safe", call("read_file", path=CONFIG), lambda stage: 0, has_effect=False),
     _recorded("idempotent"),
 )
