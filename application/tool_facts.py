@@ -1,7 +1,13 @@
-"""Makes the facts of the tool boundary: T1, T2, and what a call leaves running. SPEC sections 5 and 8."""
+"""Makes the facts of the tool boundary: T1, T2, and what a call leaves running. SPEC sections 5 and 8.
+
+T1 and T2 are assembled without validating them again: what they are made of is the call's, which was validated and
+stored, this program's own, or strict JSON by now.
+"""
 
 from __future__ import annotations
 
+from ..domain import canonical
+from ..domain.events.assembling import assembled
 from ..domain.events.event import Json, Timestamp, seconds_between
 from ..domain.events.outside import BackgroundStarted, JobKind
 from ..domain.events.tool import RecordedContract, RecoveryMode, ToolCalled, ToolDispatched, ToolResponded
@@ -23,12 +29,15 @@ def dispatch_of(
     """Make T1.
 
     Raises:
-        ValueError: the evidence is no JSON.
+        ValueError: the evidence is no strict JSON.
     """
+    if evidence is not None:
+        evidence = canonical.decode_canonical(canonical.encode(evidence))  # nobody else has a part of it
     bound = admitted.bound
     idempotent = bound.contract.mode is RecoveryMode.IDEMPOTENT
     key = None if admitted.again is None else admitted.again.idempotency_key
-    return ToolDispatched(
+    return assembled(
+        ToolDispatched,
         **spine,
         operation_id=operation_id,
         call_id=call.call_id,
@@ -61,16 +70,24 @@ def key_of(operation_id: OperationId) -> str:
 def response_of(
     spine: RunSpine, call: ToolCalled, operation_id: OperationId | None, prepared: PreparedResult
 ) -> ToolResponded:
-    """Make T2, or the answer to a call that is not dispatched."""
-    return ToolResponded(
+    """Make T2, or the answer to a call that is not dispatched.
+
+    Raises:
+        ValueError: the result is a text with a lone surrogate.
+    """
+    result = prepared.result
+    if type(result) is str and not result.isascii():
+        result.encode()  # some say what a person, or another program, said
+    return assembled(
+        ToolResponded,
         **spine,
         call_id=call.call_id,
         tool_name=call.tool_name,
         operation_id=operation_id,
-        result=prepared.result,
+        result=result,
         is_error=prepared.is_error,
         effect=prepared.effect,
-        code=prepared.code,
+        code=None if prepared.code is None else prepared.code.value,
         original_length=prepared.original_length,
         original_digest=prepared.original_digest,
     )

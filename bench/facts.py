@@ -11,6 +11,7 @@ from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.application.spines import Spines
 from safepoint.domain import canonical
 from safepoint.domain.boundary import boundary_digest
+from safepoint.domain.events.assembling import assembled
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.model import ModelStepCompleted, ModelText, UserMessage
 from safepoint.domain.events.run import (
@@ -109,8 +110,9 @@ class Facts:
         )
 
     def dispatched(self, guard: OwnerGuard, identity: ExecutionIdentity, call: ToolCalled) -> ToolDispatched:
-        """T1, with the fresh id of its operation."""
-        return ToolDispatched(
+        """T1, with the fresh id of its operation; made as `tool_facts` makes it."""
+        return assembled(
+            ToolDispatched,
             **self.spines.run(identity),
             operation_id=self.ids.fresh(OperationId),
             call_id=call.call_id,
@@ -119,11 +121,16 @@ class Facts:
             contract=CONTRACT,
             incarnation_id=guard.incarnation_id,
             life=Life.TASK,
+            idempotency_key=None,
+            evidence=None,
+            grant_id=None,
+            repeats=None,
         )
 
     def responded(self, identity: ExecutionIdentity, dispatch: ToolDispatched) -> ToolResponded:
-        """T2."""
-        return ToolResponded(
+        """T2, made as `tool_facts` makes it."""
+        return assembled(
+            ToolResponded,
             **self.spines.run(identity),
             call_id=dispatch.call_id,
             tool_name=TOOL,
@@ -131,6 +138,9 @@ class Facts:
             result="ok",
             is_error=False,
             effect=Effect.DONE,
+            code=None,
+            original_length=None,
+            original_digest=None,
         )
 
     def steps(self, guard: OwnerGuard, identity: ExecutionIdentity, events: int) -> Iterator[Event]:

@@ -58,7 +58,7 @@ def encode(value: object) -> bytes:
         CanonicalError: the value holds anything else, a number that JSON cannot carry, a lone surrogate, or more
             than `DEPTH_MAX` levels.
     """
-    text = _encode_plain(value)
+    text = encode_plain(value)
     if text is not None:
         return text
     try:
@@ -157,10 +157,25 @@ def domain_prefix(domain: str) -> bytes:
     return len(encoded).to_bytes(8, "big") + encoded
 
 
-def _encode_plain(value: object) -> bytes | None:
-    """Encode a value that orjson spells and sorts as RFC 8785 does, else None: this is the hottest path of all."""
+def encode_written(value: dict[str, Any] | list[Any]) -> bytes | None:
+    """Encode text, flags, whole numbers and `Fragment`s under names of plain ASCII, or in a list; None where only
+    `encode` can tell.
+    """
     try:
-        if is_plain(value, DEPTH_MAX):
+        return orjson.dumps(value, None, _OPTIONS)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def encode_plain(value: object, levels_left: int = DEPTH_MAX) -> bytes | None:
+    """Encode a value that orjson spells and sorts as RFC 8785 does, else None: this is the hottest path of all.
+
+    Args:
+        value: any.
+        levels_left: how many containers may stand inside one another.
+    """
+    try:
+        if is_plain(value, levels_left):
             text = orjson.dumps(value, None, _OPTIONS)
             if text.isascii() or _keys_sort_alike(value):
                 return text

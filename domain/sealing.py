@@ -6,9 +6,11 @@ The digest of event n covers the digest of event n-1, so it names the whole pref
 from __future__ import annotations
 
 import hashlib
-from enum import Enum, StrEnum, auto
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -21,7 +23,9 @@ FIRST_PREVIOUS_DIGEST = "0" * 64
 EVENT_BYTES_MAX = 1024 * 1024
 DIGEST_PREFIX = canonical.domain_prefix(EVENT_DOMAIN)
 """What every digest of an event covers before the event's bytes."""
+_PREFIX_HASHED = hashlib.sha256(DIGEST_PREFIX)
 _ATOMS = frozenset({str, int, bool, type(None)})
+_WRITTEN = _ATOMS | {canonical.Fragment}
 _REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 
 
@@ -78,7 +82,9 @@ class OversizedEvent(ValueError):
 
 def digest_of(state: bytes) -> str:
     """Digest of an event's stored bytes, and so of the prefix that it ends: `canonical.digest` of this domain."""
-    return hashlib.sha256(DIGEST_PREFIX + state).hexdigest()
+    hasher = _PREFIX_HASHED.copy()
+    hasher.update(state)
+    return hasher.hexdigest()
 
 
 def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
@@ -93,12 +99,10 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
         CanonicalError: a JSON value in it has no canonical form.
         OversizedEvent: it has more than `EVENT_BYTES_MAX` bytes.
     """
-    state: bytes | None = None
+    members = event.__dict__.copy()
     seals = {"type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
-    fields = _unfolded(event)
-    if fields is not None:
-        fields.update(seals)
-        state = canonical.encode_quickly(fields, _members)
+    members.update(seals)
+    state = _quickly(event, members, canonical.DEPTH_MAX)
     if state is None:  # the slow way, which says what is wrong
         state = canonical.encode({**event.model_dump(mode="json"), **seals})
         if _REPLACED in state:
@@ -109,63 +113,81 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
     return tuple.__new__(SealedEvent, (event.stream, sequence, event, state, digest_of(state), previous_digest))
 
 
-class _Kind(Enum):
-    """How a member of an event is looked at."""
+def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> bytes | None:
+    """The bytes of an event, or of a part of one; None where only the slow way can tell.
 
-    WORD = auto()
-    PART = auto()
-    TUPLE = auto()
-    JSON = auto()
-
-
-@lru_cache(maxsize=256)
-def _kind_of(kind: type[object]) -> _Kind:
-    """Looked up once a type: asking pydantic's classes about every value would cost more than all else here."""
-    if kind in _ATOMS or issubclass(kind, StrEnum):
-        return _Kind.WORD
-    if issubclass(kind, BaseModel):
-        return _Kind.PART
-    return _Kind.TUPLE if issubclass(kind, tuple) else _Kind.JSON
-
-
-def _unfolded(part: BaseModel, levels_left: int = canonical.DEPTH_MAX) -> dict[str, Any] | None:
-    """The members of an event, or of a part of one, with words as text and parts unfolded, which costs the encoder
-    more; None where a number is not spelled alike by the quick encoder.
+    Args:
+        members: its members and whatever is to stand beside them; they are replaced by what is written.
+        levels_left: how many containers may stand inside one another.
     """
-    fields = part.__dict__
-    members = fields.copy()
-    for name, kind in _not_atoms(tuple(fields), tuple(map(type, fields.values()))):
-        member = fields[name]
-        if kind is _Kind.WORD:
-            members[name] = member._value_
-        elif kind is _Kind.PART:
-            members[name] = inner = _known_part(member) or _unfolded_part(member, levels_left - 1)
-            if inner is None:
-                return None
-        elif not _is_plain(member, levels_left - 1):
-            return None
-    return members
+    for name in _loose_members(part.__class__):
+        member = members[name]
+        kind = type(member)
+        if kind not in _ATOMS:
+            members[name] = _writer_of(kind)(member, levels_left - 1)
+    if not _WRITTEN.issuperset(map(type, members.values())):
+        return None
+    return canonical.encode_written(members)
 
 
-def _known_part(part: BaseModel) -> object | None:
-    """The bytes of a part that was written before: the contract of a tool is, with each of its calls."""
+@cache
+def _loose_members(cls: type[BaseModel]) -> tuple[str, ...]:
+    """The members that may be anything but text, words that are text, whole numbers and flags."""
+    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation))
+
+
+def _is_atomic(annotation: Any) -> bool:
+    """Whether every value of a type is one of `_ATOMS`."""
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return _ATOMS.issuperset(map(type, get_args(annotation)))
+    if origin is Annotated:
+        return _is_atomic(get_args(annotation)[0])
+    if origin is not None:
+        return origin in (Union, UnionType) and all(map(_is_atomic, get_args(annotation)))
+    return getattr(annotation, "__supertype__", annotation) in _ATOMS
+
+
+def _word(member: Any, _levels_left: int) -> object:
+    return member._value_
+
+
+def _json(value: Any, levels_left: int) -> object:
+    text = canonical.encode_plain(value, levels_left)
+    return _AWKWARD if text is None else canonical.Fragment(text)
+
+
+def _sequence(members: tuple[Any, ...], levels_left: int) -> object:
+    """A tuple, which holds words or parts."""
+    written: list[object] = list(members)
+    for place, member in enumerate(members):
+        kind = type(member)
+        if kind not in _ATOMS:
+            written[place] = _writer_of(kind)(member, levels_left - 1)
+    text = canonical.encode_written(written) if _WRITTEN.issuperset(map(type, written)) else None
+    return _AWKWARD if text is None else canonical.Fragment(text)
+
+
+def _part(part: BaseModel, levels_left: int) -> object:
+    """A part. The bytes of one that holds no JSON of its own are kept: a tool's contract stands in all of its calls."""
     known = _PARTS.get(id(part))
     # A frozen part never changes, but what it holds may: one that is not empty any more is looked at anew.
-    return None if known is None or known.part is not part or any(known.empty) else known.text
-
-
-def _unfolded_part(part: BaseModel, levels_left: int) -> dict[str, Any] | None:
-    unfolded = _unfolded(part, levels_left)
-    if unfolded is None:
-        return None
-    containers = [member for member in unfolded.values() if type(member) not in _ATOMS]
-    if not any(containers) and all(type(one) is dict for one in containers):
-        text = canonical.encode_quickly(unfolded, _members)
-        if text is not None:
-            if len(_PARTS) >= _PARTS_MAX:
-                _PARTS.clear()
-            _PARTS[id(part)] = _KnownPart(part, canonical.Fragment(text), tuple(containers))
-    return unfolded
+    if known is not None and known.part is part and not any(known.empty):
+        return known.text
+    held = [
+        member
+        for member in part.__dict__.values()
+        if type(member) not in _ATOMS and _writer_of(type(member)) is not _word
+    ]
+    state = _quickly(part, part.__dict__.copy(), levels_left)
+    if state is None:
+        return _AWKWARD
+    text = canonical.Fragment(state)
+    if not any(held) and all(type(one) is dict for one in held):
+        if len(_PARTS) >= _PARTS_MAX:
+            _PARTS.clear()
+        _PARTS[id(part)] = _KnownPart(part, text, tuple(held))
+    return text
 
 
 class _KnownPart(NamedTuple):
@@ -178,33 +200,18 @@ class _KnownPart(NamedTuple):
 
 _PARTS: dict[int, _KnownPart] = {}
 _PARTS_MAX = 256
+_AWKWARD: Final = object()
+"""Stands for what the quick encoder may spell otherwise."""
 
 
-@lru_cache(maxsize=1024)
-def _not_atoms(names: tuple[str, ...], kinds: tuple[Any, ...]) -> tuple[tuple[str, _Kind], ...]:
-    """The members that must be looked at, of all that have these names and types: most events of a kind are alike."""
-    return tuple((name, _kind_of(kind)) for name, kind in zip(names, kinds, strict=True) if kind not in _ATOMS)
-
-
-def _is_plain(value: Any, levels_left: int = canonical.DEPTH_MAX) -> bool:
-    """Whether every number in an event, or in a part of one, is spelled alike by the quick encoder."""
-    kind = _kind_of(value.__class__)
-    if kind is _Kind.WORD:
-        return True
-    if kind is _Kind.JSON:
-        return canonical.is_plain(value, levels_left)
-    for member in value.__dict__.values() if kind is _Kind.PART else value:
-        if type(member) not in _ATOMS and not _is_plain(member, levels_left - 1):
-            return False
-    return True
-
-
-def _members(part: Any) -> dict[str, object]:
-    """The members of a part of an event, for the encoder."""
-    if _kind_of(part.__class__) is _Kind.PART:
-        members: dict[str, object] = part.__dict__
-        return members
-    raise TypeError(type(part).__name__)
+@cache
+def _writer_of(kind: type[object]) -> Callable[[Any, int], object]:
+    """Looked up once a type: asking pydantic's classes about every value would cost more than all else here."""
+    if issubclass(kind, StrEnum):
+        return _word
+    if issubclass(kind, BaseModel):
+        return _part
+    return _sequence if issubclass(kind, tuple) else _json
 
 
 def _refuse_surrogates(value: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 from collections.abc import Callable
@@ -11,11 +10,11 @@ from collections.abc import Callable
 from ...ports.ids import Ids, IdT
 
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
-_FORM = "%08x-%04x-7%03x-%04x-%012x"
-"""Milliseconds in 48 bits, the version, the rest of the tick, and the randomness behind the variant."""
-_BITS = (1 << 62) - 1
-_LAST = (1 << 48) - 1
-_DRAWN = 64
+_TICKS_PER_MILLISECOND = 1 << 12
+_TICK = _TICKS_PER_MILLISECOND - 1
+_VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
+"""What a byte becomes when its first two bits say the variant."""
+_BYTES, _DRAWN = 8, 64
 
 
 class Uuid7Ids(Ids):
@@ -27,25 +26,45 @@ class Uuid7Ids(Ids):
         self._nanoseconds = nanoseconds
         self._lock = threading.Lock()
         self._last_tick = 0
-        self._process = 0
-        self._randomness: list[int] = []
+        self._forks = _forks
+        self._millisecond = -1
+        self._front = ""
+        self._backs: list[str] = []
 
     def fresh(self, kind: Callable[[str], IdT]) -> IdT:
         """Return a new id of the given type, greater than all that this object made before, even if the clock went
         back.
         """
-        milliseconds, rest = divmod(self._nanoseconds(), _NANOSECONDS_PER_MILLISECOND)
-        tick = milliseconds << 12 | rest * 4096 // _NANOSECONDS_PER_MILLISECOND
+        tick = self._nanoseconds() * _TICKS_PER_MILLISECOND // _NANOSECONDS_PER_MILLISECOND
         with self._lock:
             if tick <= self._last_tick:
                 tick = self._last_tick + 1
             self._last_tick = tick
-            if not self._randomness or self._process != os.getpid():
+            if tick >> 12 != self._millisecond:
+                self._millisecond = tick >> 12
+                self._front = f"{tick >> 28:08x}-{self._millisecond & 0xFFFF:04x}-7"
+            if not self._backs or self._forks != _forks:
                 self._draw()
-            random = self._randomness.pop() & _BITS
-        return kind(_FORM % (tick >> 28, tick >> 12 & 0xFFFF, tick & 0xFFF, random >> 48 | 0x8000, random & _LAST))
+            made = "%s%03x-%s" % (self._front, tick & _TICK, self._backs.pop())  # noqa: UP031 (half of an f-string)
+        return kind(made)
 
     def _draw(self) -> None:
         """Ask the system for the randomness of the next ids; a process that was forked off draws its own."""
-        self._process = os.getpid()
-        self._randomness = list(struct.unpack(f"={_DRAWN}Q", os.urandom(8 * _DRAWN)))
+        self._forks = _forks
+        drawn = bytearray(os.urandom(_BYTES * _DRAWN))
+        drawn[::_BYTES] = drawn[::_BYTES].translate(_VARIANT)
+        text = drawn.hex()
+        self._backs = [f"{text[at : at + 4]}-{text[at + 4 : at + 16]}" for at in range(0, len(text), 2 * _BYTES)]
+
+
+_forks = 0
+"""How often the process was forked off, with its ancestors: asking for its number each time is a call to the system."""
+
+
+def _count_fork() -> None:
+    global _forks  # noqa: PLW0603 (there is one process)
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)

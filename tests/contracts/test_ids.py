@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -58,3 +61,20 @@ class TestCountingIds(IdsContract):
     def test_an_id_can_be_predicted_and_names_its_type(self) -> None:
         ids = CountingIds("a-")
         assert [ids.fresh(RunId), ids.fresh(EventId)] == ["a-000001-RunId", "a-000002-EventId"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked off on POSIX only")
+def test_a_process_that_was_forked_off_makes_other_ids_at_the_same_time() -> None:
+    program = """
+import os, sys
+from safepoint.adapters.system.ids import Uuid7Ids
+ids = Uuid7Ids(lambda: 0)
+ids.fresh(str)
+child = os.fork()
+sys.stdout.write(ids.fresh(str)[19:] + "\\n")
+sys.stdout.flush()
+if child:
+    os.waitpid(child, 0)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert len(set(told.stdout.split())) == 2
