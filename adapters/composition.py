@@ -35,10 +35,12 @@ from .system.clock import SystemClock
 from .system.ids import Uuid7Ids
 
 if TYPE_CHECKING:
+    from ..application.accept_drift import AcceptDrift
     from ..application.adopt_store import AdoptStore
     from ..application.async_ledger import AsyncLedger
     from ..application.back_up_store import BackUpStore, RestoreStore
     from ..application.cancel_run import CancelRun
+    from ..application.capture_content import CaptureContent
     from ..application.check_deploy import CheckDeploy
     from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
     from ..application.decide_permission import DecidePermission
@@ -84,14 +86,19 @@ if TYPE_CHECKING:
     from .process.supervisor import ProcessSupervisor
     from .process.tool_ancestry import started_by_operation
     from .sqlite.backup import SqliteBackup
+    from .tools.builtin.carry_over import carry_over
     from .tools.builtin.file_reconciler import FileReconciler
+    from .tools.builtin.state_at import state_at
     from .workspace.marker_identity import MarkerWorkspaceIdentity
+    from .workspace.naming import checkpoint_keys, isolated_folders
 else:  # most processes need few of them: each is imported when it is first made
+    AcceptDrift = later("..application.accept_drift", "AcceptDrift")
     AdoptStore = later("..application.adopt_store", "AdoptStore")
     AsyncLedger = later("..application.async_ledger", "AsyncLedger")
     BackUpStore = later("..application.back_up_store", "BackUpStore")
     RestoreStore = later("..application.back_up_store", "RestoreStore")
     CancelRun = later("..application.cancel_run", "CancelRun")
+    CaptureContent = later("..application.capture_content", "CaptureContent")
     CheckDeploy = later("..application.check_deploy", "CheckDeploy")
     AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
     CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
@@ -139,6 +146,10 @@ else:  # most processes need few of them: each is imported when it is first made
     started_by_operation = later(".process.tool_ancestry", "started_by_operation")
     SqliteBackup = later(".sqlite.backup", "SqliteBackup")
     FileReconciler = later(".tools.builtin.file_reconciler", "FileReconciler")
+    carry_over = later(".tools.builtin.carry_over", "carry_over")
+    state_at = later(".tools.builtin.state_at", "state_at")
+    checkpoint_keys = later(".workspace.naming", "checkpoint_keys")
+    isolated_folders = later(".workspace.naming", "isolated_folders")
     MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
 
 KeyT = TypeVar("KeyT")
@@ -172,6 +183,12 @@ class Settings:
     def checkpoints(self) -> Path:
         """The folder of what is remembered of workspaces, to capture them the sooner."""
         return Path(f"{os.path.realpath(self.store)}.checkpoints")
+
+    @property
+    def isolated(self) -> Path:
+        """The folder of the workspaces that were made from checkpoints."""
+        store = Path(os.path.realpath(self.store))
+        return store.parent / f"isolated-{store.name}"
 
     @property
     def own_files(self) -> tuple[str, ...]:
@@ -255,6 +272,10 @@ class Composition(containers.DeclarativeContainer):
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
     checkpoints = providers.Singleton(GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files)
 
+    new_key = providers.Singleton(checkpoint_keys, store, ids)
+    new_folder = providers.Singleton(isolated_folders, settings.provided.isolated, new_key)
+    capture_content = providers.Singleton(CaptureContent, new_key)
+
     commands_from_elsewhere = providers.Factory(CommandsFromElsewhere)
     started_by_operation = providers.Callable(started_by_operation, settings.provided.locks)
     incarnations = providers.Singleton(
@@ -314,7 +335,16 @@ class Composition(containers.DeclarativeContainer):
     start_turn = providers.Factory(StartTurn, events, async_ledger, spines, TOOL_BOUNDARY_PROTOCOL)
     places = providers.Singleton(Places)
     run_agent = providers.Factory(
-        RunAgent, async_ledger, spines, ids, failpoints, supervisor, jobs, live_operations, places=places
+        RunAgent,
+        async_ledger,
+        spines,
+        ids,
+        failpoints,
+        supervisor,
+        jobs,
+        live_operations,
+        places=places,
+        capture=capture_content,
     )
     drive_run = providers.Factory(
         DriveRun,
@@ -325,7 +355,7 @@ class Composition(containers.DeclarativeContainer):
         sink,
         cancel_bound_seconds=settings.provided.cancel_bound_seconds,
     )
-    run_turn = providers.Factory(RunTurn, ownership, repair_family, start_turn, drive_run)
+    run_turn = providers.Factory(RunTurn, ownership, repair_family, start_turn, drive_run, capture_content)
     cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_family, live_runs, at_owner, spines)
     decide_permission = providers.Factory(
         DecidePermission, ledger, ownership, repair_family, live_runs, at_owner, spines, store.provided.views
@@ -359,6 +389,7 @@ class Composition(containers.DeclarativeContainer):
         providers.Factory(RepairPreview, jobs),
         feature_enabled=settings.provided.resume_enabled,
         protocol=TOOL_BOUNDARY_PROTOCOL,
+        look_at_file=providers.Object(state_at),
     )
     resume_run = providers.Factory(
         ResumeRun,
@@ -373,6 +404,22 @@ class Composition(containers.DeclarativeContainer):
         failpoints,
         sink,
         reconcile_operations,
+        capture_content,
+    )
+    accept_drift = providers.Factory(
+        AcceptDrift,
+        events,
+        ledger,
+        ownership,
+        repair_family,
+        plan_resume,
+        workspaces,
+        spines,
+        ids,
+        failpoints,
+        new_key,
+        new_folder,
+        providers.Object(carry_over),
     )
     record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent)
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)

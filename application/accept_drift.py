@@ -73,10 +73,16 @@ class Rebaselined:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """The run goes on in a folder of its own; `folder` is the user's, which was not touched."""
+    """The run goes on in a folder of its own.
+
+    Attributes:
+        folder: the user's, which was not touched.
+        base: the checkpoint of what the new folder began with, in its own store.
+    """
 
     path: str
     folder: str
+    base: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +243,7 @@ class AcceptDrift:
         if not seen.planned.changes and captured.tree_id != baseline.baseline.tree_id:
             return _failed(seen, "what was written out is not what was kept")
         self._transition(seen, agent, by, workspace, captured)
-        return Isolated(workspace.canonical_path, folder)
+        return Isolated(workspace.canonical_path, folder, captured.ref)
 
     def _transition(self, seen: _Seen, agent: Agent, by: str, workspace: WorkspaceSeen, kept: Checkpoint) -> None:
         epoch = _epoch(seen)

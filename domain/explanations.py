@@ -138,21 +138,25 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.WORKSPACE_COPY_AMBIGUOUS: Explanation(
         "More than one folder carries this workspace's identity: one is a copy.",
-        "Remove the copy, or take its marker away, then plan again.",
+        "Say which is the workspace: `safepoint workspace adopt FOLDER`; or that a copy is another one: "
+        "`safepoint workspace renew FOLDER`.",
     ),
     ParkReason.WORKSPACE_DRIFT: Explanation(
         "Files in the workspace changed since the run was interrupted.",
-        "Look at the listed paths: restore them, or start a new turn that reads them again.",
+        "Look at the listed paths; then `safepoint resume SESSION --isolated` leaves them alone, and "
+        "`safepoint resume SESSION --rebaseline` accepts them.",
     ),
     ParkReason.WORKSPACE_REF_MISSING: Explanation(
-        "The accepted checkpoint of the workspace is gone.", "Bring the checkpoint's store back, or start a new turn."
+        "The accepted checkpoint of the workspace is gone.",
+        "Bring the checkpoint's store back, or accept the files as they are: `safepoint resume SESSION --rebaseline`.",
     ),
     ParkReason.CHECKPOINT_RESTORE_FAILED: Explanation(
         "The checkpoint of the workspace could not be restored.",
         "Read the error, make room or access for it, and try again; your own folder was not touched.",
     ),
     ParkReason.CHECKPOINT_DOES_NOT_COVER: Explanation(
-        "The checkpoint is older than the point from which the run would continue.", _NEW_TURN
+        "The checkpoint is older than the point from which the run would continue.",
+        "Look at the files; accept them as they are: `safepoint resume SESSION --rebaseline`, or start a new turn.",
     ),
     ParkReason.MODE_MISMATCH: Explanation(
         "The run was promised a safety mode that is not available now.",

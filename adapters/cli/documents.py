@@ -53,7 +53,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     RESUME: (
         *("session_id", "source_run_id", "run_id", "claim_id", "decision", "repaired", "reconciled", "changed"),
-        *("notes", "operations", *_RUN_END),
+        *("notes", "drift", "operations", *_RUN_END),
     ),
     CANCEL: ("session_id", "run_id", "result"),
     DECIDE: ("request_id", "session_id", "run_id", "tool", "result", "approved", "by", "exit_code"),

@@ -11,6 +11,7 @@ from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
+from ...application.run_checkpoints import CheckpointsUnusable, why_not
 from ...application.run_turn import SessionQuarantined
 from ...application.settle_workspace import WorkspaceUnusable
 from ...application.settlement import SettlementRefusal, SettlementRefused
@@ -86,6 +87,10 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(exit_code, error.code, f"Nothing was recorded: {error.detail}.", hint)
         case WorkspaceUnusable() if not isinstance(error.observed, WorkspaceSeen):
             return failure_of(unusable(error.observed))
+        case CheckpointsUnusable():
+            hint = "Give --checkpoints none, or work in a Git repository; nothing was begun."
+            message = f"The workspace cannot be kept: {why_not(error.answer)}."
+            return Failure(ExitCode.USAGE, "checkpoints_unusable", message, hint)
         case NothingToGiveUp():
             hint = "`safepoint status --session SESSION` shows how it stands."
             return Failure(

@@ -11,6 +11,7 @@ from ..composition import Runtime
 from . import documents, places
 from .agents import AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
+from .content import NOTHING_SAID, ContentOptions, keeping
 from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_park
 from .nothing_to_resume import say_nothing
@@ -22,7 +23,14 @@ from .session_names import known, meant
 from .ways_on import WayOn, as_documents, ways_on
 
 
-def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, request: PlanRequest, store: Path) -> int:
+def plan_resume(
+    out: Output,
+    named: SessionId | None,
+    options: AgentOptions,
+    request: PlanRequest,
+    store: Path,
+    content: ContentOptions = NOTHING_SAID,
+) -> int:
     """Plan and show; returns the exit status."""
     if options.script is not None:
         parts_for_turn(options)
@@ -35,7 +43,8 @@ def plan_resume(out: Output, named: SessionId | None, options: AgentOptions, req
             return say_nothing(out, documents.PLAN, f"Nothing in {store} waits to be continued.")
         source = source_of(runtime, summary)
         workspaces = runtime.parts.workspaces()
-        agent = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
+        looking = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
+        agent = keeping(looking, runtime, content)
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
         assumed = isinstance(agent.provider, RecordedProvider)
         commands = commands_for(store, options, request, source.profile)

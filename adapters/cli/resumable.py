@@ -17,7 +17,7 @@ from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
 from .agents import ENDPOINTS, SCRIPTED, AgentOptions, agent_for_resume
 from .command_lines import CommandLines
-from .content import ContentOptions, keeping
+from .content import NOTHING_SAID, keeping
 from .places import is_folder
 from .usage import UsageError
 from .ways_on import Parking
@@ -156,6 +156,6 @@ def could_continue(runtime: Runtime, session_id: SessionId, options: AgentOption
         return ()
     source = source_of(runtime, summary)
     agent: Agent = agent_for_resume(options, source.profile, source.cwd, runtime.parts.workspaces())
-    agent = keeping(agent, runtime, ContentOptions())
+    agent = keeping(agent, runtime, NOTHING_SAID)
     planned = runtime.parts.plan_resume()(session_id, agent, PlanRequest())
     return planned.plan.reasons if isinstance(planned.plan, Park) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -19,6 +21,7 @@ from ..composition import Runtime
 from . import documents, places
 from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
+from .content import NOTHING_SAID, ContentOptions, keeping, settle_drift
 from .driving import Driving
 from .ending import Ending, say_repaired
 from .exit_codes import ExitCode, exit_code_of_park
@@ -40,6 +43,7 @@ def resume_session(
     options: AgentOptions,
     request: PlanRequest,
     store: Path,
+    content: ContentOptions = NOTHING_SAID,
     *,
     reconcile: bool = False,
 ) -> int:
@@ -61,12 +65,21 @@ def resume_session(
         commands = commands_for(store, options, request, source.profile)
         workspaces = runtime.parts.workspaces()
         try:
-            agent = agent_for_resume(options, source.profile, source.cwd, workspaces)
+            agent = keeping(agent_for_resume(options, source.profile, source.cwd, workspaces), runtime, content)
         except (UsageError, ProviderUnusable):
-            parked = _parked_anyway(runtime, summary.session_id, source, options, request)
+            parked = _parked_anyway(runtime, summary.session_id, source, options, request, content)
             if parked is None:
                 raise
             return _parked(out, runtime, parked, commands)
+        decided = settle_drift(out, runtime, summary.session_id, agent, request, content)
+        if decided.parked is not None:
+            return _parked(out, runtime, decided.parked, commands)
+        if decided.folder is not None:
+            agent = keeping(
+                agent_for_resume(replace(options, workspace=decided.folder), source.profile, None, workspaces),
+                runtime,
+                content,
+            )
         use_case = runtime.parts.resume_run()
         recorded = None if source.profile is None else source.profile.permission_policy
         driving = Driving(runtime, described(agent.gate, options.policy, recorded), options.policy.hearing)
@@ -82,23 +95,34 @@ def resume_session(
         say_repaired(out, result.repaired)
         say_reconciled(out.tell, result.reconciled)
         if isinstance(result, Parked):
-            return _parked(out, runtime, result, commands)
-        return _continued(out, runtime, result, driving, commands)
+            return _parked(out, runtime, result, commands, decided.members)
+        return _continued(out, runtime, result, driving, commands, decided.members)
 
 
 def _parked_anyway(
-    runtime: Runtime, session_id: SessionId, source: Source, options: AgentOptions, request: PlanRequest
+    runtime: Runtime,
+    session_id: SessionId,
+    source: Source,
+    options: AgentOptions,
+    request: PlanRequest,
+    content: ContentOptions,
 ) -> Parked | None:
     """The park that no provider would change, so that it is said although the provider cannot be had; None without."""
     try:
         agent = agent_for_resume(options, source.profile, source.cwd, runtime.parts.workspaces(), for_looking=True)
     except (UsageError, ProviderUnusable):
         return None
-    plan = runtime.parts.plan_resume()(session_id, agent, request).plan
+    plan = runtime.parts.plan_resume()(session_id, keeping(agent, runtime, content), request).plan
     return Parked(session_id, plan.reasons, plan.notes) if isinstance(plan, Park) else None
 
 
-def _parked(out: Output, runtime: Runtime, parked: Parked, commands: CommandLines) -> int:
+def _parked(
+    out: Output,
+    runtime: Runtime,
+    parked: Parked,
+    commands: CommandLines,
+    drift: Mapping[str, Any] | None = None,
+) -> int:
     parking = parking_of(runtime, parked.session_id, parked.reasons)
     code = exit_code_of_park(parked.codes) if parked.reasons else ExitCode.BUSY
     for changed in parked.changed:
@@ -114,6 +138,7 @@ def _parked(out: Output, runtime: Runtime, parked: Parked, commands: CommandLine
         "reasons": documents.of_reasons(parked.reasons, commands, parked.session_id),
         "changed": [one.value for one in parked.changed],
         "notes": documents.of_notes(parked.notes),
+        "drift": drift,
         "operations": [documents.of_operation(seen, parking.run_id or "") for seen in parking.operations],
         "commands": as_documents(ways_on(parking, commands)),
         "exit_code": int(code),
@@ -122,7 +147,14 @@ def _parked(out: Output, runtime: Runtime, parked: Parked, commands: CommandLine
     return code
 
 
-def _continued(out: Output, runtime: Runtime, done: Continued, driving: Driving, commands: CommandLines) -> int:
+def _continued(
+    out: Output,
+    runtime: Runtime,
+    done: Continued,
+    driving: Driving,
+    commands: CommandLines,
+    drift: Mapping[str, Any] | None,
+) -> int:
     ending = Ending(runtime, done.session_id, done.outcome, driving, commands)
     ending.say(out)
     members = {
@@ -134,6 +166,7 @@ def _continued(out: Output, runtime: Runtime, done: Continued, driving: Driving,
         "repaired": documents.of_repaired(done.repaired),
         "reconciled": of_reconciled(done.reconciled),
         "notes": documents.of_notes(done.notes),
+        "drift": drift,
         **ending.members(),
     }
     out.document(documents.RESUME, documents.filled(documents.RESUME, members))

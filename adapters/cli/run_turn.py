@@ -16,6 +16,7 @@ from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
+from .content import NOTHING_SAID, ContentOptions, keeping
 from .driving import Driving
 from .ending import report_turn
 from .output import Output
@@ -38,6 +39,7 @@ def run_turn(
     store: Path,
     context: ContextChoice,
     budgets: Budgets | None = None,
+    content: ContentOptions = NOTHING_SAID,
 ) -> int:
     """Check everything that was given, then open the store and drive the turn; returns the exit status."""
     named = session_id_of(None, session)
@@ -48,7 +50,7 @@ def run_turn(
     workspaces = runtime.parts.workspaces()
     require_folder(folder, workspaces)
     with runtime:
-        agent = parts.in_workspace(folder, workspaces.ensure)
+        agent = keeping(parts.in_workspace(folder, workspaces.ensure), runtime, content, new_turn=True)
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
         driving = Driving(runtime, described(agent.gate, options.policy), options.policy.hearing)

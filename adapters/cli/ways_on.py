@@ -35,6 +35,14 @@ _WORKSPACE = frozenset(
         ParkReason.SAFETY_OBSERVATION_UNAVAILABLE,
     }
 )
+_ACCEPTABLE = frozenset(
+    {
+        ParkReason.WORKSPACE_DRIFT,
+        ParkReason.WORKSPACE_REF_MISSING,
+        ParkReason.CHECKPOINT_DOES_NOT_COVER,
+        ParkReason.CHECKPOINT_RESTORE_FAILED,
+    }
+)
 _AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
 
 
@@ -126,6 +134,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     if ParkReason.PENDING_PERMISSION in codes:
         yield _resume(session, again, "continue without the calls that wait for permission", "--drop-permissions")
     yield from _of_copies(parking.reasons, commands)
+    yield from _of_content(codes, session, again)
     if codes & _WORKSPACE and parking.cwd is not None:
         yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
     drift = _drift(parking.reasons)
@@ -155,6 +164,15 @@ def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[Wa
             here = str(paths[-1])
             yield WayOn(commands.about("workspace", "adopt", here), "say that this folder is the workspace")
             yield WayOn(commands.about("workspace", "renew", here), "say that this folder is another workspace")
+
+
+def _of_content(codes: frozenset[ParkReason], session: str, commands: CommandLines) -> Iterator[WayOn]:
+    """Offered where nothing else parks: only then is either of them carried out."""
+    if codes == {ParkReason.WORKSPACE_DRIFT}:
+        apart = "go on in a new folder made from the checkpoint; yours is not touched"
+        yield _resume(session, commands, apart, "--isolated")
+    if codes and codes <= _ACCEPTABLE:
+        yield _resume(session, commands, "accept the files as they are; the model is told which", "--rebaseline")
 
 
 def _larger_budget(spent: Mapping[str, Any]) -> Iterator[str]:

@@ -62,6 +62,13 @@ def interrupted(files: Files, *model: Planned, at: str = END) -> Bound:
     return Bound(files)
 
 
+def lose_checkpoints(files: Files) -> None:
+    kept = files.checkpoints.kept(WORKSPACE)
+    assert isinstance(kept, Kept)
+    for one in kept.checkpoints:
+        files.checkpoints.remove(WORKSPACE, one.checkpoint.ref)
+
+
 # When it is kept
 
 
@@ -262,7 +269,8 @@ def test_the_work_goes_on_in_a_folder_of_its_own_and_the_users_is_untouched(file
     process, source = drifted(files)
     before = dict(files.here)
     done = process.accept.isolate(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
-    assert done == Isolated(ISOLATED, WORKSPACE)
+    assert isinstance(done, Isolated)
+    assert (done.path, done.folder) == (ISOLATED, WORKSPACE)
     (fact,) = process.of(source, WorkspaceTransitioned)
     assert fact.path == ISOLATED
     resumed = process.continues(process.bound([DONE], begin=False, folder=ISOLATED))

@@ -21,6 +21,7 @@ def plan(
     ask: o.AskOption = False,
     ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
+    checkpoints: o.CheckpointsOption = None,
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
     adopt: o.AdoptRunOption = False,
@@ -35,6 +36,7 @@ def plan(
 
     def work(out: Output) -> int:
         from ..agents import AgentOptions
+        from ..content import content_options
         from ..plan_resume import plan_resume
         from ..policies import PolicyOptions
         from ..resumable import budgets_of, request_of
@@ -47,6 +49,6 @@ def plan(
             accept_drift, expect_high_water, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets
         )
         named = session_id_of(session_argument, session)
-        return plan_resume(out, named, chosen, request, places.store_path(store))
+        return plan_resume(out, named, chosen, request, places.store_path(store), content_options(checkpoints))
 
     perform(work, as_json=as_json, store=store)

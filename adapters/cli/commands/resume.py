@@ -21,6 +21,9 @@ def resume(
     ask: o.AskOption = False,
     ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
+    checkpoints: o.CheckpointsOption = None,
+    isolated: o.IsolatedOption = False,
+    rebaseline: o.RebaselineOption = False,
     accept_drift: o.AcceptDriftOption = None,
     drop_permissions: o.DropPermissionsOption = False,
     reconcile: o.ReconcileOption = False,
@@ -39,6 +42,7 @@ def resume(
 
     def work(out: Output) -> int:
         from ..agents import AgentOptions
+        from ..content import content_options
         from ..policies import PolicyOptions
         from ..resumable import budgets_of, request_of
         from ..resume_session import resume_session
@@ -51,6 +55,7 @@ def resume(
             accept_drift, expect_high_water, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets
         )
         named = session_id_of(session_argument, session)
-        return resume_session(out, named, chosen, request, places.store_path(store), reconcile=reconcile)
+        content = content_options(checkpoints, isolated=isolated, rebaseline=rebaseline)
+        return resume_session(out, named, chosen, request, places.store_path(store), content, reconcile=reconcile)
 
     perform(work, as_json=as_json, store=store)

@@ -27,6 +27,7 @@ def run(
     ask: o.AskOption = False,
     ask_elsewhere: o.AskElsewhereOption = False,
     deny: o.DenyOption = False,
+    checkpoints: o.CheckpointsOption = None,
     context_turns: o.ContextTurnsOption = None,
     leave_out_damaged: o.LeaveOutDamagedOption = False,
     max_steps: o.MaxStepsOption = None,
@@ -39,6 +40,7 @@ def run(
 
     def work(out: Output) -> int:
         from ..agents import AgentOptions
+        from ..content import content_options
         from ..policies import PolicyOptions
         from ..resumable import budgets_of
         from ..run_turn import context_choice, run_turn
@@ -47,6 +49,7 @@ def run(
         chosen = AgentOptions(provider, script, model, workspace, policy, window)
         budgets = budgets_of(max_steps, max_tokens, max_seconds)
         context = context_choice(context_turns, leave_out_damaged=leave_out_damaged)
-        return run_turn(out, prompt, session, chosen, places.store_path(store), context, budgets)
+        content = content_options(checkpoints, new_turn=True)
+        return run_turn(out, prompt, session, chosen, places.store_path(store), context, budgets, content)
 
     perform(work, as_json=as_json, store=store)

@@ -1,0 +1,124 @@
+"""Whether runs are bound to the content of their workspace, and what is done where it has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+
+from ...application.accept_drift import Isolated, NothingHasDrifted, Rebaselined
+from ...application.agent import Agent
+from ...application.plan_resume import PlanRequest
+from ...application.resume_run import Parked
+from ...domain.identifiers import SessionId
+from .escaping import one_line
+from .output import Output
+from .persons import person, require_person
+from .usage import UsageError
+
+if TYPE_CHECKING:
+    from ..composition import Runtime
+
+CHECKPOINTS_VARIABLE: Final = "SAFEPOINT_CHECKPOINTS"
+GIT: Final = "git"
+NONE: Final = "none"
+SHOWN_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ContentOptions:
+    """What was said of the workspace's content.
+
+    Attributes:
+        checkpoints: `git` or `none`; None where nothing was said.
+        isolated, rebaseline: what to do about drift; not both.
+    """
+
+    checkpoints: str | None = None
+    isolated: bool = False
+    rebaseline: bool = False
+
+
+NOTHING_SAID: Final = ContentOptions()
+
+
+def content_options(
+    checkpoints: str | None, *, isolated: bool = False, rebaseline: bool = False, new_turn: bool = False
+) -> ContentOptions:
+    """Read the options; a new turn that says nothing does as the environment says, and else binds itself to nothing.
+
+    Raises:
+        UsageError: they contradict each other, or the mode is none.
+    """
+    chosen = checkpoints or (os.environ.get(CHECKPOINTS_VARIABLE) if new_turn else None)
+    if chosen not in {None, GIT, NONE}:
+        raise UsageError(f"There are no checkpoints of kind {chosen!r}.", f"Choose from: {GIT}, {NONE}.")
+    if isolated and rebaseline:
+        raise UsageError("--isolated and --rebaseline exclude each other.", "Choose one.")
+    if chosen == NONE and (isolated or rebaseline):
+        raise UsageError("Without checkpoints nothing can be compared.", "Leave --checkpoints none away.")
+    return ContentOptions(chosen, isolated, rebaseline)
+
+
+def keeping(agent: Agent, runtime: Runtime, options: ContentOptions, *, new_turn: bool = False) -> Agent:
+    """The agent with the means to keep its workspace's content, where that was asked for or may have been promised."""
+    if options.checkpoints == NONE or (new_turn and options.checkpoints is None):
+        return agent
+    return replace(agent, checkpoints=runtime.parts.checkpoints(), begin_checkpoints=options.checkpoints == GIT)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDrift:
+    """What was done about drift before resuming.
+
+    Attributes:
+        parked: why nothing was done; resuming is parked for the same.
+        folder: the new folder that the run goes on in, if there is one.
+    """
+
+    parked: Parked | None = None
+    folder: Path | None = None
+    members: Mapping[str, Any] | None = None
+
+
+def settle_drift(
+    out: Output, runtime: Runtime, session_id: SessionId, agent: Agent, request: PlanRequest, options: ContentOptions
+) -> OnDrift:
+    """Accept the present content, or make a folder of its own, where that was asked for; says what was done."""
+    if not options.isolated and not options.rebaseline:
+        return OnDrift()
+    require_person(runtime)
+    accept = runtime.parts.accept_drift()
+    decide = accept.isolate if options.isolated else accept.rebaseline
+    answer: Isolated | Rebaselined | NothingHasDrifted | Parked = decide(session_id, agent, request, by=person())
+    match answer:
+        case Parked():
+            return OnDrift(answer)
+        case Isolated():
+            out.say(f"The run goes on in {one_line(answer.path)}; {one_line(answer.folder)} was not touched.")
+            home = bring_home(answer)
+            out.say("When it has ended, bring its result home with:")
+            out.say(f"  {home}")
+            members = {"path": answer.path, "folder": answer.folder, "bring_home": home}
+            return OnDrift(None, Path(answer.path), {"isolated": members})
+        case Rebaselined():
+            out.say(f"The present content is the baseline from now on; {len(answer.paths)} paths differed:")
+            for path in answer.paths[:SHOWN_MAX]:
+                out.say(f"  {one_line(path)}")
+            return OnDrift(members={"rebaselined": {"paths": list(answer.paths), "epoch": answer.epoch}})
+        case NothingHasDrifted():
+            out.say("Nothing has drifted.")
+            return OnDrift()
+
+
+def bring_home(isolated: Isolated) -> str:
+    """The command that brings what was done in an isolated folder into the user's: as changes of files, no commit."""
+    there, home = quote(isolated.path), quote(isolated.folder)
+    prefix = f'"$(git -C {home} rev-parse --show-prefix)"'
+    return (
+        f"git -C {there} add -A && git -C {there} diff --cached --binary {quote(isolated.base)}"
+        f" | git -C {home} apply --directory={prefix}"
+    )

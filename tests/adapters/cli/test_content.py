@@ -1,0 +1,168 @@
+"""Runs that are bound to the content of a Git workspace, from the command line: drift, and both ways on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .program import PAY, WRITE, Program
+
+EDIT: dict[str, Any] = {"tool": "write_file", "args": {"path": "config.json", "content": '{"port": 5000}'}}
+LOOK: dict[str, Any] = {"tool": "read_file", "args": {"path": "notes.txt"}}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.invalid", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(program: Program) -> Path:
+    """The workspace is a repository with one commit."""
+    (program.workspace / "notes.txt").write_text("mine\n")
+    git(program.workspace, "init", "-q")
+    git(program.workspace, "add", "-A")
+    git(program.workspace, "commit", "-qm", "begin")
+    return program.workspace
+
+
+def killed(program: Program, point: str = "P8") -> Path:
+    script = program.script(
+        {"text": "I look.", "calls": [LOOK]}, {"text": "I do it.", "calls": [WRITE]}, {"text": "Done."}
+    )
+    program.killed_at(point, *program.run("--session", "s1", "--checkpoints", "git"))
+    return script
+
+
+def reasons(document: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in document["reasons"]]
+
+
+def test_a_run_goes_on_where_the_files_are_as_it_left_them(program: Program, repository: Path) -> None:
+    branch, index = git(repository, "rev-parse", "HEAD"), (repository / ".git" / "index").read_bytes()
+    script = killed(program)
+    ran = program("resume", "s1", "--script", script, "--json")
+    assert ran.code == 0, ran
+    assert (git(repository, "rev-parse", "HEAD"), (repository / ".git" / "index").read_bytes()) == (branch, index)
+    shown = program("show", "s1").out
+    assert "checkpoint_accepted" in shown
+
+
+def test_drift_parks_with_the_paths_and_the_commands_that_help(program: Program, repository: Path) -> None:
+    script = killed(program)
+    (repository / "notes.txt").write_text("theirs\n")
+    (repository / "another.txt").write_text("theirs\n")
+    ran = program("resume", "s1", "--script", script, "--json")
+    assert (ran.code, reasons(ran.document)) == (3, ["workspace_drift"])
+    assert ran.document["reasons"][0]["detail"]["paths"] == ["notes.txt", "another.txt"]
+    commands = " ".join(way["command"] for way in ran.document["commands"])
+    assert "--isolated" in commands
+    assert "--rebaseline" in commands
+    planned = program("plan", "s1", "--script", script, "--json")
+    assert reasons(planned.document) == ["workspace_drift"]
+
+
+def test_the_files_are_accepted_as_they_are(program: Program, repository: Path) -> None:
+    script = killed(program)
+    (repository / "notes.txt").write_text("theirs\n")
+    ran = program("resume", "s1", "--script", script, "--rebaseline", "--json")
+    assert ran.code == 0, ran
+    assert ran.document["drift"] == {"rebaselined": {"paths": ["notes.txt"], "epoch": 1}}
+    assert "notes.txt" in program("show", "s1", "--full").out
+    assert (repository / "notes.txt").read_text() == "theirs\n"
+
+
+def test_the_work_goes_on_apart_and_its_result_is_brought_home(program: Program, repository: Path) -> None:
+    killed(program)
+    (repository / "notes.txt").write_text("theirs\n")
+    before = {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()}
+    script = program.script({"text": "?"}, {"text": "?"}, {"text": "I go on.", "calls": [EDIT]}, {"text": "Done."})
+    ran = program("resume", "s1", "--script", script, "--isolated", "--json")
+    assert ran.code == 0, ran
+    isolated = ran.document["drift"]["isolated"]
+    apart = Path(isolated["path"])
+    assert (apart / "notes.txt").read_text() == "mine\n"
+    assert (apart / "config.json").read_text() == '{"port": 5000}'
+    assert {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()} == before
+    subprocess.run(isolated["bring_home"], shell=True, check=True)
+    assert (repository / "config.json").read_text() == '{"port": 5000}'
+    assert (repository / "notes.txt").read_text() == "theirs\n"
+
+
+def test_what_reconciling_finalized_is_no_drift_although_no_checkpoint_has_it(
+    program: Program, repository: Path
+) -> None:
+    script = killed(program, "P4")
+    parked = program("resume", "s1", "--script", script, "--json").document
+    assert "dangling_tool_state" in reasons(parked)
+    ran = program("resume", "s1", "--script", script, "--reconcile", "--json")
+    assert ran.code == 0, ran
+    assert (repository / "config.json").read_text() == '{"port": 4000}'
+
+
+def test_what_a_finalized_write_left_goes_along_into_isolation(program: Program, repository: Path) -> None:
+    script = killed(program, "P4")
+    assert program("reconcile", "s1").code == 0
+    (repository / "notes.txt").write_text("theirs\n")
+    ran = program("resume", "s1", "--script", script, "--isolated", "--json")
+    assert ran.code == 0, ran
+    apart = Path(ran.document["drift"]["isolated"]["path"])
+    assert (apart / "config.json").read_text() == '{"port": 4000}'
+    assert (apart / "notes.txt").read_text() == "mine\n"
+
+
+def test_what_another_tool_may_have_written_is_not_covered(program: Program, repository: Path) -> None:
+    script = program.script({"text": "I pay.", "calls": [PAY]}, {"text": "Done."})
+    program.killed_at("P4", *program.run("--session", "s1", "--checkpoints", "git"))
+    operation = program("status", "--json").document["operations"][0]["operation_id"]
+    assert program("settle", operation, "--completed", "paid", "--note", "seen").code == 0
+    ran = program("resume", "s1", "--script", script, "--json")
+    assert reasons(ran.document) == ["checkpoint_does_not_cover", "workspace_drift"]
+    assert ran.document["reasons"][0]["detail"]["tools"] == ["record_effect"]
+    assert program("resume", "s1", "--script", script, "--rebaseline").code == 0
+    assert program.effects == ["paid"]
+
+
+def test_a_checkpoint_that_is_gone_is_said(program: Program, repository: Path) -> None:
+    script = killed(program)
+    for ref in git(repository, "for-each-ref", "--format=%(refname)", "refs/safepoint").split():
+        git(repository, "update-ref", "-d", ref)
+    assert reasons(program("resume", "s1", "--script", script, "--json").document) == ["workspace_ref_missing"]
+    assert program("resume", "s1", "--script", script, "--rebaseline").code == 0
+
+
+def test_a_weaker_mode_is_said_and_never_taken(program: Program, repository: Path) -> None:
+    script = killed(program)
+    parked = program("resume", "s1", "--script", script, "--checkpoints", "none", "--json").document
+    assert reasons(parked) == ["mode_mismatch"]
+    shutil.rmtree(repository / ".git")
+    assert reasons(program("resume", "s1", "--script", script, "--json").document) == ["mode_mismatch"]
+
+
+def test_a_folder_without_git_is_refused_before_anything_is_begun(program: Program) -> None:
+    program.script()
+    ran = program(*program.run("--session", "s1", "--checkpoints", "git", "--json"))
+    assert (ran.code, ran.document["code"]) == (2, "checkpoints_unusable")
+    assert program("list", "--json").document["sessions"] == []
+
+
+def test_the_environment_chooses_the_mode_of_new_turns(
+    program: Program, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAFEPOINT_CHECKPOINTS", "git")
+    program.script({"text": "Hello."})
+    assert program(*program.run("--session", "s1")).code == 0
+    assert "refs/safepoint" in git(repository, "for-each-ref")
+    monkeypatch.setenv("SAFEPOINT_CHECKPOINTS", "maybe")
+    assert program(*program.run("--session", "s2")).code == 2
+
+
+@pytest.mark.parametrize("arguments", [("--isolated", "--rebaseline"), ("--checkpoints", "none", "--isolated")])
+def test_options_that_contradict_each_other_are_refused(program: Program, arguments: tuple[str, ...]) -> None:
+    script = program.script({"text": "Hello."})
+    assert program("resume", "s1", "--script", script, *arguments).code == 2
