@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from ..domain.errors import StoreError
-from ..domain.identifiers import ExecutionIdentity
+from ..domain.events.run import RunStatus
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
@@ -60,7 +60,7 @@ class DriveRun:
         async with self.driving(begun) as run:
             started(run)
             outcome = await self._run_agent(begun, run.recorder, agent, screen, run.stopping, run.questions)
-        self.tell_outcome(begun.identity, outcome)
+        self.tell_outcome(begun, outcome)
         return outcome
 
     @asynccontextmanager
@@ -68,20 +68,21 @@ class DriveRun:
         """Hold a run while somebody drives it, our loop or another's; its session is given up at the end."""
         stopping = Stopping(bound_seconds=self._cancel_bound_seconds)
         recorder = self._run_agent.recorder(begun)
-        self._tell(LifecycleKind.EXECUTION_STARTED, begun.identity)
+        self._tell(LifecycleKind.EXECUTION_STARTED, begun)
         try:
             with self._live_runs.driving(recorder, stopping) as live_run:
                 yield live_run
         except BaseException as error:
-            self._tell(LifecycleKind.EXECUTION_FAILED, begun.identity, error_class=type(error).__name__)
+            self._tell(LifecycleKind.EXECUTION_FAILED, begun, error_class=type(error).__name__)
             raise
         finally:
             await in_thread(partial(self._give_up, begun.owned, recorder))
 
-    def tell_outcome(self, identity: ExecutionIdentity, outcome: RunOutcome) -> None:
+    def tell_outcome(self, begun: Begun, outcome: RunOutcome) -> None:
         """Tell operators how a run ended that nothing was raised out of."""
         kind = LifecycleKind.EXECUTION_COMPLETED if outcome.failure is None else LifecycleKind.EXECUTION_FAILED
-        self._tell(kind, identity, outcome.failure)
+        code = outcome.failure or (None if outcome.status is RunStatus.COMPLETED else outcome.status)
+        self._tell(kind, begun, code)
 
     def _give_up(self, owned: Owned, recorder: RunRecorder) -> None:
         """End the use case, and release the session as soon as nothing of it is open or lives here. SPEC section 7."""
@@ -99,7 +100,7 @@ class DriveRun:
     def _tell(
         self,
         kind: LifecycleKind,
-        identity: ExecutionIdentity,
+        begun: Begun,
         code: str | None = None,
         *,
         error_class: str | None = None,
@@ -107,8 +108,9 @@ class DriveRun:
         self._sink.record(
             LifecycleEvent(
                 kind=kind,
-                session_id=identity.session_id,
-                run_id=identity.run_id,
+                session_id=begun.identity.session_id,
+                run_id=begun.identity.run_id,
+                claim_id=begun.claim_id,
                 codes=() if code is None else (code,),
                 error_class=error_class,
             )

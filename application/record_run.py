@@ -120,4 +120,4 @@ class RecordRun:
                 await run.failed(error)
                 raise
             outcome = await run.done()
-        self._drive.tell_outcome(begun.identity, outcome)
+        self._drive.tell_outcome(begun, outcome)

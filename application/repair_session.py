@@ -159,7 +159,10 @@ class RepairSession(Repair):
         done, kind = RepairKind.RUN_CLOSED, LifecycleKind.REPAIR_COMPLETED
         if isinstance(command, RepairContinuation):
             done, kind = RepairKind.CLAIM_REPAIRED, LifecycleKind.CLAIM_REPAIRED
-        self._sink.record(LifecycleEvent(kind=kind, session_id=owned.session_id, run_id=command.run_id))
+        ended = command.ended
+        codes = (ended.failure_class or ended.status.value,)
+        event = LifecycleEvent(kind=kind, session_id=owned.session_id, run_id=command.run_id, codes=codes)
+        self._sink.record(event)
         return Repaired(owned.session_id, done, command.run_id, command.ended.status)
 
     def _ended(

@@ -179,6 +179,14 @@ class ResumeRun:
             hands: to reconcile with before the plan is made; None leaves what is indeterminate as it is.
         """
         request = request or PlanRequest()
+        beginning = await self._begin_or_park(session_id, agent, request, hands)
+        if isinstance(beginning, Parked):
+            self._tell_parked(beginning, request.run_id)
+        return beginning
+
+    async def _begin_or_park(
+        self, session_id: SessionId, agent: Agent, request: PlanRequest, hands: Hands | None
+    ) -> Parked | Beginning:
         look = await to_thread.run_sync(self._plan, session_id, agent, request)
         if (
             isinstance(look.plan, Park)
@@ -186,7 +194,8 @@ class ResumeRun:
             and not (hands and _may_be_reconciled(look.plan))
             and not await self._child_waits(look.plan, session_id)
         ):
-            return self._parked(session_id, look.plan, None)  # nothing to write: a session that never was stays so
+            # Nothing is written: a session that never was stays so.
+            return Parked(session_id, look.plan.reasons, look.plan.notes)
         try:
             owned = await to_thread.run_sync(self._ownership.own, session_id)
         except SessionBusy as busy:
@@ -237,7 +246,7 @@ class ResumeRun:
         fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(owned.session_id))
         plan = (await to_thread.run_sync(self._plan, owned.session_id, agent, request, fresh)).plan
         if isinstance(plan, Park):
-            return self._parked(owned.session_id, plan, repaired, reconciled)
+            return Parked(owned.session_id, plan.reasons, plan.notes, (), repaired, reconciled)
         self._tell(LifecycleKind.PLAN_APPROVED, owned.session_id, plan.source.run_id, plan.claim_id)
         pinned = replace(request, run_id=plan.source.run_id)
         again = (await to_thread.run_sync(self._plan, owned.session_id, agent, pinned, fresh)).plan
@@ -288,6 +297,7 @@ class ResumeRun:
             plan.budgets,
             plan.used,
             content,
+            plan.claim_id,
         )
 
     async def _acquire(self, claim: ClaimContinuation) -> bool:
@@ -341,16 +351,10 @@ class ResumeRun:
         budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
         return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
 
-    def _parked(
-        self,
-        session_id: SessionId,
-        plan: Park,
-        repaired: Repaired | None,
-        reconciled: tuple[OperationReconciled, ...] = (),
-    ) -> Parked:
-        codes = tuple(code.value for code in plan.codes)
-        self._sink.record(LifecycleEvent(kind=LifecycleKind.PLAN_PARKED, session_id=session_id, codes=codes))
-        return Parked(session_id, plan.reasons, plan.notes, (), repaired, reconciled)
+    def _tell_parked(self, parked: Parked, run_id: RunId | None) -> None:
+        codes = tuple(code.value for code in (*parked.codes, *parked.changed))
+        kind = LifecycleKind.PLAN_PARKED
+        self._sink.record(LifecycleEvent(kind=kind, session_id=parked.session_id, run_id=run_id, codes=codes))
 
     def _tell(self, kind: LifecycleKind, session_id: SessionId, run_id: RunId, claim_id: ClaimId) -> None:
         self._sink.record(LifecycleEvent(kind=kind, session_id=session_id, run_id=run_id, claim_id=claim_id))

@@ -183,6 +183,7 @@ class SettleOperation:
             session_id=owned.session_id,
             run_id=seen.run_id,
             operation_id=seen.operation_id,
+            codes=(command.attested.statement.value,),
         )
         self._sink.record(event)
         if isinstance(command, CommitAttestation) and command.response is not None:

@@ -13,7 +13,7 @@ from ..domain.errors import StoreUnavailable
 from ..domain.events.model import HostMessage, UserMessage
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Protocol, RunOpened
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
-from ..domain.identifiers import ExecutionIdentity
+from ..domain.identifiers import ClaimId, ExecutionIdentity
 from ..domain.replay.items import Item
 from ..ports.checkpoints import Checkpoint
 from ..ports.event_store import EventStore
@@ -49,6 +49,7 @@ class Begun:
         budgets: what its turn may use, None where it is not bounded.
         used: what its lineage used before it.
         content: None where it is bound to none.
+        claim_id: what a continuation was begun by, None of an ordinary run.
     """
 
     identity: ExecutionIdentity
@@ -60,6 +61,7 @@ class Begun:
     budgets: Budgets | None = None
     used: Used = NOTHING
     content: BoundContent | None = None
+    claim_id: ClaimId | None = None
 
 
 class StartTurn:
