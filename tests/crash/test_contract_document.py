@@ -6,14 +6,17 @@ from pathlib import Path
 
 from safepoint.ports.failpoints import DESCRIPTIONS, Failpoint
 
-from .harness.contract import EXPECTED, OF_CONTINUATIONS, OF_RUNS, Expectation
+from .harness.contract import EXPECTED, OF_CONTINUATIONS, OF_FILES, OF_RUNS, Expectation
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "crash-contract.md"
 
 
-def rows() -> dict[str, list[str]]:
-    """The table: point -> its other cells."""
-    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `P")]
+FILES = "## When a file is looked at again"
+
+
+def rows(document: str) -> dict[str, list[str]]:
+    """A table: point -> its other cells."""
+    lines = [line for line in document.splitlines() if line.startswith("| `P")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0].strip("`"): row[1:] for row in cells}
 
@@ -25,7 +28,20 @@ def cells_of(point: Failpoint, expected: Expectation) -> list[str]:
 
 
 def test_every_point_is_documented_with_what_the_harness_expects_there() -> None:
-    assert rows() == {str(point): cells_of(point, EXPECTED[point]) for point in Failpoint}
+    document, _, _ = DOCUMENT.read_text().partition(FILES)
+    assert rows(document) == {str(point): cells_of(point, EXPECTED[point]) for point in Failpoint}
+
+
+def test_what_a_look_at_a_file_settles_is_documented_as_the_harness_expects_it() -> None:
+    _, _, document = DOCUMENT.read_text().partition(FILES)
+    assert rows(document.partition("\n## ")[0]) == {
+        str(point): [
+            *(f"{before} → {after}" for before, after in (looked_up.effects, looked_up.requests)),
+            looked_up.observation,
+            looked_up.became,
+        ]
+        for point, looked_up in OF_FILES.items()
+    }
 
 
 def test_every_point_is_tried() -> None:

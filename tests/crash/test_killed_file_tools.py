@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from safepoint.ports.failpoints import Failpoint
+
 from ..adapters.tools.file_matrix import EVENTS, SHOWN, STORIES, Cell, Story, cells, prepare, world
+from .harness.contract import OF_FILES
 from .harness.stage import SESSION, Stage, step
 from .harness.trial import check_record, codes, kill, look
 
@@ -80,6 +83,35 @@ def test_a_killed_call_is_finalized_by_evidence_or_parked_and_no_file_is_written
     assert len(stage.requests) == (2 if finalized else 1)
     assert world(stage.workspace) == after
     check_record(stage, record)
+
+
+@pytest.mark.parametrize("point", OF_FILES, ids=str)
+@pytest.mark.parametrize("name", ["replace", "append", "move"])
+def test_at_each_point_between_t1_and_t2_a_look_settles_what_the_crash_contract_says(
+    forked_stage: Stage, name: str, point: Failpoint
+) -> None:
+    stage, expected, story = forked_stage, OF_FILES[point], next(one for one in STORIES if one.name == name)
+    prepare(stage.workspace, story)
+    started = world(stage.workspace)
+    stage.play([step("I do it.", {"tool": story.tool, "args": dict(story.arguments)}), step("Done.")])
+    death = kill(stage, "run", "do it", at=point)
+
+    def counted() -> tuple[int, int]:
+        return int(contents(world(stage.workspace)) != contents(started)), len(stage.requests)
+
+    assert counted() == (expected.effects[0], expected.requests[0])
+    completes = expected.became == "completed"
+    resumed = stage.do("resume", "--reconcile").expect(0 if completes else 3)
+    (operation,) = resumed["reconciled"]
+    assert operation["observation"] == expected.observation
+    assert ": ".join(filter(None, (operation["became"], operation["code"]))) == expected.became
+    assert counted() == (expected.effects[1], expected.requests[1])
+    check_record(stage, death.record)
+
+
+def contents(seen: dict[str, tuple[object, ...]]) -> dict[str, object]:
+    """What the files hold, without the marker that a run makes."""
+    return {path: held for path, (_, _, _, held) in seen.items() if held is not None and not path.startswith(".safe")}
 
 
 @pytest.mark.parametrize("name", ["edit", "append", "delete", "move"])

@@ -80,6 +80,35 @@ EXPECTED: Final[Mapping[Failpoint, Expectation]] = MappingProxyType(
 )
 """For a tool whose effect can be counted and whose contract lets recovery do nothing (`never_auto_retry`)."""
 
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What a look at the file settles after a kill between T1 and T2, and what a resume then does.
+
+    Attributes:
+        effects: how often the file was changed, right after the kill, and still after the resume.
+        requests: how often the provider was asked, likewise.
+    """
+
+    effects: tuple[int, int]
+    requests: tuple[int, int]
+    observation: str
+    became: str
+
+
+_NOT_WRITTEN = LookedUp((0, 0), (1, 1), "matches_prior_state", "parked: reconcile_matches_prior_state")
+_WRITTEN = LookedUp((1, 1), (1, 2), "matches_expected_state", "completed")
+
+OF_FILES: Final[Mapping[Failpoint, LookedUp]] = MappingProxyType(
+    {
+        Failpoint.T1_COMMITTED: _NOT_WRITTEN,
+        Failpoint.IMPLEMENTATION_RUNNING: _NOT_WRITTEN,
+        Failpoint.EFFECT_DONE: _WRITTEN,
+        Failpoint.RESPONSE_WRITTEN: _WRITTEN,
+    }
+)
+"""For the tools that change a file, with `resume --reconcile`; at every other point the first table holds for them."""
+
 OF_RUNS: Final = tuple(point for point in Failpoint if not point.startswith(("P10", "P11")))
 """The points of an ordinary run, in order."""
 OF_CONTINUATIONS: Final = tuple(point for point in Failpoint if point.startswith("P11"))
