@@ -76,7 +76,8 @@ class GitCheckpoints(Checkpoints):
         repository = find_repository(folder)
         policy = policy_hash(repository)
         with self._view(repository, keep_objects=True) as view:
-            tree = self._tree(repository, view)
+            known = self._recall(repository, view)
+            tree = write_tree(view, Own(repository, self._own))
             checkpoint = Checkpoint(refs.CARRIER, ref, tree, policy)
             commit = refs.make_commit(view, tree, policy, self._clock.now())
             if not refs.keep(repository, ref, commit):
@@ -84,7 +85,11 @@ class GitCheckpoints(Checkpoints):
                 if not there or there[0].kept.checkpoint != checkpoint:
                     return CouldNotLook(folder, f"{ref} is there already, and keeps other content")
                 commit = there[0].commit
-            index_cache.remember(self._cached_index(repository), view.index, ref, commit)
+            # Of two that keep the same objects the older: the newer is often given up again, for nothing had changed.
+            if known is None or known.kept.checkpoint.tree_id != tree:
+                index_cache.remember(self._cached_index(repository), view.index, ref, commit)
+            else:
+                index_cache.remember(self._cached_index(repository), view.index, known.ref, known.commit)
         return checkpoint
 
     def _verify(self, folder: str, checkpoint: Checkpoint) -> Compared | CheckpointMissing:
@@ -93,7 +98,8 @@ class GitCheckpoints(Checkpoints):
             commit = refs.whole_checkpoint(repository, view, checkpoint)
             if isinstance(commit, CheckpointMissing):
                 return commit
-            found = differences_between(view, checkpoint.tree_id, self._tree(repository, view))
+            self._recall(repository, view)
+            found = differences_between(view, checkpoint.tree_id, write_tree(view, Own(repository, self._own)))
         same_policy = policy_hash(repository) == checkpoint.policy_hash
         return Compared(tuple(found[:DIFFERENCES_MAX]), len(found), same_policy)
 
@@ -103,12 +109,17 @@ class GitCheckpoints(Checkpoints):
             commit = refs.whole_checkpoint(repository, view, checkpoint)
         return commit if isinstance(commit, CheckpointMissing) else write_out(repository, commit, target)
 
-    def _tree(self, repository: Repository, view: RawView) -> str:
-        """The tree of the files as they are, by way of what is remembered of them."""
+    def _recall(self, repository: Repository, view: RawView) -> refs.Found | None:
+        """Begin with what is remembered of the files, and the checkpoint that keeps its objects."""
         known = index_cache.recall(self._cached_index(repository), view.index)
-        if known is not None and not any(one.commit == known[1] for one in refs.checkpoints_in(repository, known[0])):
-            os.unlink(view.index)
-        return write_tree(view, Own(repository, self._own))
+        if known is None:
+            return None
+        ref, commit = known
+        for found in refs.checkpoints_in(repository, ref):
+            if found.commit == commit:
+                return found
+        os.unlink(view.index)
+        return None
 
     @contextmanager
     def _view(self, repository: Repository, *, keep_objects: bool) -> Iterator[RawView]:

@@ -30,6 +30,11 @@ class Found(NamedTuple):
     kept: KeptCheckpoint
     commit: str
 
+    @property
+    def ref(self) -> str:
+        """Its name."""
+        return self.kept.checkpoint.ref
+
 
 def ref_of(key: str) -> str:
     """The ref of a key.
@@ -74,7 +79,7 @@ def checkpoints_in(repository: Repository, *refs: str) -> list[Found]:
         with contextlib.suppress(canonical.CanonicalError, IndexError, KeyError, TypeError, ValueError):
             about = canonical.decode(message.split(b"\n\n", 1)[1])
             found.append(_found(ref.decode(), commit.decode(), tree.decode(), about))
-    return sorted(found, key=lambda one: (one.kept.made_at, one.kept.checkpoint.ref))
+    return sorted(found, key=lambda one: (one.kept.made_at, one.ref))
 
 
 def _asked(repository: Repository, *arguments: str) -> bytes:

@@ -92,15 +92,18 @@ def find_repository(folder: str) -> Repository:
     except (OSError, ValueError) as error:
         raise CannotAnswer(CouldNotLook(folder, str(error))) from error
     check_version(folder)
-    asked = ["--is-bare-repository", "--is-inside-git-dir", "--show-object-format", "--show-cdup", "--absolute-git-dir"]
-    ended = run_git(["rev-parse", *asked], cwd=folder)
+    of_place = ("--is-bare-repository", "--is-inside-git-dir", "--is-inside-work-tree")
+    ended = run_git(["rev-parse", *of_place, "--show-object-format", "--absolute-git-dir", "--show-cdup"], cwd=folder)
     if ended.status:
         raise CannotAnswer(_no_repository(folder, ended))
-    bare, inside, object_format, up, git = os.fsdecode(ended.out).removesuffix("\n").split("\n", 4)
+    bare, inside, at_work, object_format, rest = os.fsdecode(ended.out).split("\n", 4)
     if bare == "true":
-        raise _refused(WhyUnsupported.BARE_REPOSITORY, f"{git} is a repository without a working tree")
+        raise _refused(WhyUnsupported.BARE_REPOSITORY, f"{folder} is in a repository without a working tree")
     if inside == "true":
         raise _refused(WhyUnsupported.INSIDE_GIT_FOLDER, f"{folder} is the inside of a repository")
+    if at_work != "true":
+        raise _refused(WhyUnsupported.NOT_A_REPOSITORY, f"the repository around {folder} has its files elsewhere")
+    git, up, _ = rest.rsplit("\n", 2)
     top = os.path.realpath(os.path.join(folder, up))
     repository = Repository(folder, top, git, _common(git), object_format, _facts(folder, git))
     if repository.is_true("core.sparsecheckout"):
