@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from ..domain import canonical
+from ..domain.errors import StoreError
 from ..domain.events.event import Json
 from ..domain.events.model import ModelText
 from ..domain.events.run import RunEnded, RunStatus
 from ..domain.events.tool import Effect, Life, Observation
 from ..domain.identifiers import OperationId, RunId, run_stream
 from ..domain.run.state import Run
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
 from ..domain.tool_results import PreparedResult, prepare_result, refused
 from ..ports.event_store import EventReader, EventStore
 from ..ports.reconciler import AskedOperation, Observed, Reconciler
@@ -57,14 +58,13 @@ class RecordedHandles(Reconciler):
         return ()
 
     def observe(self, asked: AskedOperation) -> Observed:
-        """Look the handle up.
-
-        Raises:
-            StoreError: a child run could not be read, or is damaged, which settles nothing.
-        """
+        """Look the handle up; a child run that cannot be read has not come to its end, as far as anybody knows."""
         child = asked.evidence.get(CHILD_RUN) if isinstance(asked.evidence, dict) else None
-        if isinstance(child, str):
-            return self._child(RunId(child))
+        if isinstance(child, str) and child:
+            try:
+                return self._child(RunId(child))
+            except (StoreError, DamagedEvent) as error:
+                return Observed(Observation.HANDLE_RUNNING, detail=f"run {child} cannot be read: {error}")
         if asked.dispatch.life is Life.SUPERVISED:
             return self._supervised(asked.operation_id)
         return Observed(Observation.HANDLE_UNKNOWN, detail="no handle was recorded that can be looked up here")

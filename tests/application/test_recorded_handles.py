@@ -198,7 +198,7 @@ def test_a_child_run_that_cannot_be_read_settles_nothing() -> None:
     records[at] = records[at]._replace(state=records[at].state.replace(b'"event_id"', b'"event_ix"'))
     left = became(process)
     assert isinstance(left, LeftAlone)
-    assert left.why is Left.RECONCILER_FAILED
+    assert (left.why, "cannot be read" in left.detail) == (Left.HANDLE_RUNNING, True)
 
 
 def test_a_call_that_recorded_no_handle_is_parked() -> None:
