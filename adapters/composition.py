@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..application.cancel_run import CancelRun
     from ..application.capture_content import CaptureContent
     from ..application.check_deploy import CheckDeploy
+    from ..application.collect_garbage import CollectGarbage
     from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
     from ..application.decide_permission import DecidePermission
     from ..application.deliver_again import DeliverAgain
@@ -79,8 +80,8 @@ if TYPE_CHECKING:
     from ..application.verify_store import Verification, VerifyStore
     from .git.checkpoints import GitCheckpoints
     from .interchange.formats import history_formats
+    from .observation.chosen_sinks import sinks_from
     from .observation.guarded_sink import GuardedSink
-    from .observation.logging_sink import LoggingSink
     from .process.background_work import SupervisedJobs
     from .process.held_locks import held_locks
     from .process.supervisor import ProcessSupervisor
@@ -89,8 +90,9 @@ if TYPE_CHECKING:
     from .tools.builtin.carry_over import carry_over
     from .tools.builtin.file_reconciler import FileReconciler
     from .tools.builtin.state_at import state_at
+    from .workspace.isolated_folders import FoldersInPlace
     from .workspace.marker_identity import MarkerWorkspaceIdentity
-    from .workspace.naming import checkpoint_keys, isolated_folders
+    from .workspace.naming import checkpoint_keys, store_tag
 else:  # most processes need few of them: each is imported when it is first made
     AcceptDrift = later("..application.accept_drift", "AcceptDrift")
     AdoptStore = later("..application.adopt_store", "AdoptStore")
@@ -99,6 +101,7 @@ else:  # most processes need few of them: each is imported when it is first made
     RestoreStore = later("..application.back_up_store", "RestoreStore")
     CancelRun = later("..application.cancel_run", "CancelRun")
     CaptureContent = later("..application.capture_content", "CaptureContent")
+    CollectGarbage = later("..application.collect_garbage", "CollectGarbage")
     CheckDeploy = later("..application.check_deploy", "CheckDeploy")
     AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
     CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
@@ -138,8 +141,8 @@ else:  # most processes need few of them: each is imported when it is first made
     VerifyStore = later("..application.verify_store", "VerifyStore")
     GitCheckpoints = later(".git.checkpoints", "GitCheckpoints")
     history_formats = later(".interchange.formats", "history_formats")
+    sinks_from = later(".observation.chosen_sinks", "sinks_from")
     GuardedSink = later(".observation.guarded_sink", "GuardedSink")
-    LoggingSink = later(".observation.logging_sink", "LoggingSink")
     SupervisedJobs = later(".process.background_work", "SupervisedJobs")
     held_locks = later(".process.held_locks", "held_locks")
     ProcessSupervisor = later(".process.supervisor", "ProcessSupervisor")
@@ -149,7 +152,8 @@ else:  # most processes need few of them: each is imported when it is first made
     carry_over = later(".tools.builtin.carry_over", "carry_over")
     state_at = later(".tools.builtin.state_at", "state_at")
     checkpoint_keys = later(".workspace.naming", "checkpoint_keys")
-    isolated_folders = later(".workspace.naming", "isolated_folders")
+    store_tag = later(".workspace.naming", "store_tag")
+    FoldersInPlace = later(".workspace.isolated_folders", "FoldersInPlace")
     MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
 
 KeyT = TypeVar("KeyT")
@@ -169,8 +173,8 @@ class Settings:
         cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
         auto_resume: whether a host continues by itself what a crash interrupted, once; None leaves it to
             `SAFEPOINT_AUTO_RESUME`, which is off unless it is 1. What a person resumes is not concerned.
-        environment: read for `SAFEPOINT_RESUME`, `SAFEPOINT_AUTO_RESUME` and, with `SAFEPOINT_TEST_HOOKS=1`, for
-            failpoints.
+        environment: read for `SAFEPOINT_RESUME`, `SAFEPOINT_AUTO_RESUME`, `SAFEPOINT_OTEL` and, with
+            `SAFEPOINT_TEST_HOOKS=1`, for failpoints.
     """
 
     store: Path
@@ -260,7 +264,8 @@ class Composition(containers.DeclarativeContainer):
 
     clock = providers.Singleton(SystemClock)
     ids = providers.Singleton(Uuid7Ids)
-    sink = providers.Singleton(GuardedSink, providers.List(providers.Singleton(LoggingSink)))
+    sinks = providers.Singleton(sinks_from, settings.provided.environment)
+    sink = providers.Singleton(GuardedSink, sinks)
     failpoints = providers.Singleton(failpoints_from, settings.provided.environment)
     store_points = providers.Singleton(StorePoints, failpoints)
     store = providers.Singleton(_store, settings, store_points, failpoints)
@@ -273,7 +278,7 @@ class Composition(containers.DeclarativeContainer):
     checkpoints = providers.Singleton(GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files)
 
     new_key = providers.Singleton(checkpoint_keys, store, ids)
-    new_folder = providers.Singleton(isolated_folders, settings.provided.isolated, new_key)
+    isolated = providers.Singleton(FoldersInPlace, settings.provided.isolated, new_key)
     capture_content = providers.Singleton(CaptureContent, new_key)
 
     commands_from_elsewhere = providers.Factory(CommandsFromElsewhere)
@@ -418,10 +423,21 @@ class Composition(containers.DeclarativeContainer):
         ids,
         failpoints,
         new_key,
-        new_folder,
+        isolated.provided.new,
         providers.Object(carry_over),
     )
     record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent)
+    collect_garbage = providers.Factory(
+        CollectGarbage,
+        events,
+        store,
+        store.provided.views,
+        checkpoints,
+        isolated,
+        clock,
+        failpoints,
+        providers.Callable(store_tag, store).provider,
+    )
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
     check_deploy = providers.Factory(CheckDeploy, inspect_sessions, plan_resume)
     inspect_runs = providers.Factory(InspectRuns, events, store.provided.views, over)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 from ...ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
@@ -30,5 +31,10 @@ class LoggingSink(LifecycleSink):
             "codes": ",".join(event.codes) or None,
             "error": event.error_class,
         }
-        shown = " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+        shown = " ".join(f"{name}={_one_word(value)}" for name, value in facts.items() if value is not None)
         self._logger.log(level, "%s %s", event.kind.value, shown, extra={"safepoint": event})
+
+
+def _one_word(value: str) -> str:
+    """An id may hold spaces; in quotes it is one word all the same, and names no other fact."""
+    return value if value.isprintable() and not set(value) & {" ", "=", '"'} else json.dumps(value)

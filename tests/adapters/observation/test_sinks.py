@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -42,6 +43,14 @@ def test_what_is_not_known_is_not_named(caplog: pytest.LogCaptureFixture) -> Non
         LoggingSink().record(LifecycleEvent(kind=LifecycleKind.REPAIR_COMPLETED, session_id=SessionId("s")))
     (record,) = caplog.records
     assert (record.getMessage(), record.levelno) == ("repair_completed session=s", logging.INFO)
+
+
+@pytest.mark.parametrize("name", ["a b", "x codes=workspace_drift", 'say "hi"'])
+def test_an_id_with_spaces_is_one_word_and_forges_no_fact(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        LoggingSink().record(LifecycleEvent(kind=LifecycleKind.REPAIR_COMPLETED, session_id=SessionId(name)))
+    (record,) = caplog.records
+    assert record.getMessage() == f"repair_completed session={json.dumps(name)}"
 
 
 def test_there_is_no_place_for_a_prompt_an_argument_a_result_or_a_message() -> None:
