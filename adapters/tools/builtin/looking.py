@@ -59,8 +59,10 @@ def look(workspace: Path, target: ConfinedPath) -> Found:
         for depth, name in enumerate(target.names[:-1], start=1):
             way = "/".join(target.names[:depth])
             kind = _kind(folder, name)
-            if kind is not FileKind.OTHER:
-                return Found(FileState(kind=FileKind.NO_FOLDER if kind is FileKind.ABSENT else kind), way)
+            if kind is FileKind.ABSENT:
+                return Found(FileState(kind=FileKind.NO_FOLDER), way)
+            if kind is FileKind.LINK:
+                return Found(FileState(kind=kind), way)
             try:
                 folder = os.open(name, _FOLDER, dir_fd=folder)
             except NotADirectoryError:

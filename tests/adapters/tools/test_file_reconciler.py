@@ -262,6 +262,21 @@ def test_a_folder_that_has_become_a_link_is_not_followed(crash: Crash) -> None:
     assert "symbolic link" in observed.detail
 
 
+@pytest.mark.parametrize("made", ["a file", "a folder", "a pipe"])
+def test_something_else_in_the_place_of_a_file_or_its_folder_is_no_match(crash: Crash, made: str) -> None:
+    for place in (crash.workspace / "src" / "a.txt", crash.workspace / "src"):
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        if made == "a folder":
+            place.mkdir()
+        elif made == "a pipe":
+            os.mkfifo(place)
+        else:
+            place.write_text("theirs")
+        observed = FileReconciler().observe(crash.asked(crash.workspace))
+        assert observed.observation is Observation.DIVERGED
+        assert "None" not in observed.detail
+
+
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_file_that_is_written_while_it_is_read_is_unreadable(
     crash: Crash, monkeypatch: pytest.MonkeyPatch, grows: bool

@@ -418,6 +418,14 @@ def test_a_file_that_takes_the_new_name_at_the_last_instant_is_not_moved_over(
     assert files(workspace) == {"a": b"old", "b": b"theirs"}
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_a_file_is_no_folder_for_another_one(context: ToolContext, workspace: Path, name: str) -> None:
+    (workspace / "a").write_text("old")
+    with pytest.raises(RefusedWithoutEffect, match="'a' is no folder"):
+        run(context, name, None, {**CALLS[name], "path": "a/b"})
+    assert files(workspace) == {"a": b"old"}
+
+
 def test_only_files_are_deleted_and_moved(context: ToolContext, workspace: Path) -> None:
     (workspace / "folder").mkdir()
     with pytest.raises(RefusedWithoutEffect, match="no regular file"):
