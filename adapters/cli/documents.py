@@ -29,6 +29,8 @@ SETTLE: Final = "safepoint.cli.settle.v1"
 ABANDON: Final = "safepoint.cli.abandon.v1"
 TAKEOVER: Final = "safepoint.cli.takeover.v1"
 WORKSPACE: Final = "safepoint.cli.workspace.v1"
+CHECKPOINT: Final = "safepoint.cli.checkpoint.v1"
+GC: Final = "safepoint.cli.gc.v1"
 DOCTOR: Final = "safepoint.cli.doctor.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
@@ -69,7 +71,15 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     TAKEOVER: (
         *("session_id", "result", "owner_pid", "owner_host", "also_interrupted", "repaired", "commands", "exit_code"),
     ),
+    CHECKPOINT: (
+        *("action", "workspace", "checkpoints", "differences", "differences_total", "same_policy", "target"),
+        *("commands", "exit_code"),
+    ),
     WORKSPACE: ("action", "folder", "identity", "before", "elsewhere", "runs", "by", "commands", "exit_code"),
+    GC: (
+        *("deleted", "checkpoints", "folders", "accepted", "of_other_stores", "not_looked", "unread", "removed"),
+        *("left", "exit_code"),
+    ),
     DOCTOR: ("store", "exists", "checks", "catalog", "judged", "stranded", "not_judged", "exit_code"),
     VERIFY: (
         *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),

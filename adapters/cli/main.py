@@ -17,10 +17,12 @@ from .commands.adopt import adopt
 from .commands.approve import approve
 from .commands.backup import backup
 from .commands.cancel import cancel
+from .commands.checkpoint import checkpoint
 from .commands.demo import demo
 from .commands.deny import deny
 from .commands.doctor import doctor
 from .commands.export import export
+from .commands.gc import gc
 from .commands.import_ import import_
 from .commands.judge import judge
 from .commands.list import list_
@@ -56,6 +58,8 @@ COMMANDS: dict[str, Any] = {
     "abandon": abandon,
     "takeover": takeover,
     "workspace": workspace,
+    "checkpoint": checkpoint,
+    "gc": gc,
     "doctor": doctor,
     "verify": verify,
     "rebuild": rebuild,

@@ -1,10 +1,8 @@
-"""What checkpoints and the folders that are made of them are called, so that a store knows its own among others."""
+"""What checkpoints are called, so that a store knows its own among others."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 from ...domain import canonical
 from ...ports.ids import Ids
@@ -32,18 +30,3 @@ def checkpoint_keys(store: StoreKeeping, ids: Ids) -> Callable[[], str]:
         return f"{tags[0]}-{canonical.sha256_hex(ids.fresh(str).encode())[:_DIGITS]}"
 
     return new_key
-
-
-def isolated_folders(place: Path, new_key: Callable[[], str]) -> Callable[[], str]:
-    """Make paths for new folders.
-
-    Args:
-        place: the folder that holds them, made for its user alone when it is first needed.
-        new_key: names a folder as it names a checkpoint.
-    """
-
-    def new_folder() -> str:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return str(Path(os.path.realpath(place)) / new_key())
-
-    return new_folder

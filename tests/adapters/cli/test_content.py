@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.git.checkpoints import GitCheckpoints
+from safepoint.adapters.memory.clock import ManualClock
+from safepoint.ports.checkpoints import Checkpoint
 
 from .program import PAY, WRITE, Program
 
@@ -166,3 +174,67 @@ def test_the_environment_chooses_the_mode_of_new_turns(
 def test_options_that_contradict_each_other_are_refused(program: Program, arguments: tuple[str, ...]) -> None:
     script = program.script({"text": "Hello."})
     assert program("resume", "s1", "--script", script, *arguments).code == 2
+
+
+def orphan(program: Program, repository: Path) -> str:
+    """A checkpoint of this store that was made long ago, and that no fact names; answers its ref."""
+    clock = ManualClock()
+    clock.jump_wall(-10 * 366 * 86_400)
+    with Runtime(Settings(program.store)) as runtime:
+        key = runtime.parts.new_key()()
+    (repository / "orphan.txt").write_text(key)
+    captured = GitCheckpoints(program.folder / "cache", clock).capture(str(repository), key)
+    (repository / "orphan.txt").unlink()
+    assert isinstance(captured, Checkpoint)
+    return captured.ref
+
+
+def test_orphans_are_listed_first_and_removed_when_that_is_asked_for(program: Program, repository: Path) -> None:
+    script = killed(program)
+    lost = orphan(program, repository)
+    before = git(repository, "for-each-ref")
+    listed = program("gc", "--json").document
+    assert [one["ref"] for one in listed["checkpoints"]] == [lost]
+    assert (listed["deleted"], listed["removed"]) == (False, 0)
+    assert git(repository, "for-each-ref") == before
+    deleted = program("gc", "--delete", "--json").document
+    assert (deleted["removed"], deleted["left"]) == (1, [])
+    assert lost not in git(repository, "for-each-ref")
+    assert program("gc", "--json").document["checkpoints"] == []
+    assert program("resume", "s1", "--script", script).code == 0
+
+
+def test_an_isolated_folder_that_a_run_works_in_stays_and_one_of_nobody_goes(
+    program: Program, repository: Path
+) -> None:
+    script = killed(program)
+    (repository / "notes.txt").write_text("theirs\n")
+    ran = program("resume", "s1", "--script", script, "--isolated", "--json").document
+    used = Path(ran["drift"]["isolated"]["path"])
+    unused = used.parent / "half-made"
+    unused.mkdir()
+    for folder in (used, unused):
+        os.utime(folder, (0, 0))
+    listed = program("gc", "--json").document
+    assert [one["path"] for one in listed["folders"]] == [str(unused)]
+    assert program("gc", "--delete").code == 0
+    assert used.is_dir()
+    assert not unused.exists()
+
+
+def test_killed_at_random_instants_a_last_collection_finishes_and_the_repository_is_sound(
+    program: Program, repository: Path
+) -> None:
+    script = killed(program)
+    chance = random.Random(20_261_130)
+    for _ in range(5):
+        for _ in range(2):
+            orphan(program, repository)
+        process = program.start("gc", "--delete")
+        time.sleep(chance.uniform(0.05, 0.8))
+        process.kill()
+        process.communicate()
+    assert program("gc", "--delete").code == 0
+    assert program("gc", "--json").document["checkpoints"] == []
+    git(repository, "fsck", "--strict", "--no-dangling")
+    assert program("resume", "s1", "--script", script).code == 0

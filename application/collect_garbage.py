@@ -1,0 +1,221 @@
+"""Removes what no fact names: checkpoints that were made and never accepted, and folders that were made from them for
+nobody. SPEC section 16 and 20: killed half way, it is run again.
+
+What an accepted fact names is never removed, however old it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Final
+
+from ..domain.errors import StoreNotAdopted
+from ..domain.events.event import Event, Timestamp, after
+from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
+from ..domain.events.run import ContinuationStarted, RunOpened
+from ..domain.identifiers import RunId, run_stream
+from ..domain.sealing import DamagedEvent, StoredRecord
+from ..domain.unsealing import event_of
+from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint, Removed
+from ..ports.clock import Clock
+from ..ports.event_store import EventReader, EventStore
+from ..ports.failpoints import Failpoints
+from ..ports.isolated_folders import IsolatedFolder, IsolatedFolders
+from ..ports.store_keeping import StoreKeeping, Trust
+from ..ports.views import SessionViews
+from .run_checkpoints import why_not
+
+REMOVED: Final = "gc.removed"
+AGE_SECONDS_MIN: Final = 3_600
+"""What is younger is never removed: between a capture and its fact there may be a process that was only slow."""
+_RUNS: Final = run_stream(RunId(""))
+_PAGE: Final = 200
+_TOPICS: Final = frozenset(
+    cls.topic
+    for cls in (CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned, RunOpened, ContinuationStarted)
+)
+_SUSPECT: Final = b"workspace."
+
+
+@dataclass(slots=True)
+class Named:
+    """What the facts of a store name.
+
+    Attributes:
+        folders: where its runs worked.
+        unread: runs of which a fact cannot be read, so that what they name is not known; nobody gave them up.
+    """
+
+    refs: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    unread: list[RunId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What no fact names, and is older than the limit.
+
+    Attributes:
+        kept: how many checkpoints of this store a fact names.
+        foreign: how many are of other stores, which only those can judge.
+        not_looked: folders whose store of checkpoints could not be looked at, and why.
+        unread: where it is not empty, nothing is garbage: these runs may name it.
+    """
+
+    checkpoints: tuple[KeptCheckpoint, ...] = ()
+    folders: tuple[IsolatedFolder, ...] = ()
+    kept: int = 0
+    foreign: int = 0
+    not_looked: tuple[tuple[str, str], ...] = ()
+    unread: tuple[RunId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was removed, and what could not be, with the reason."""
+
+    checkpoints: int
+    folders: int
+    left: tuple[tuple[str, str], ...]
+
+
+class CollectGarbage:
+    """Looks for orphans of one store, and removes them.
+
+    Args:
+        tag: what the names of this store's checkpoints begin with.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        keeping: StoreKeeping,
+        views: SessionViews,
+        checkpoints: Checkpoints,
+        isolated: IsolatedFolders,
+        clock: Clock,
+        failpoints: Failpoints,
+        tag: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._keeping = keeping
+        self._views = views
+        self._checkpoints = checkpoints
+        self._isolated = isolated
+        self._clock = clock
+        self._failpoints = failpoints
+        self._tag = tag
+
+    def look(self, age_seconds: int, also: Sequence[str] = ()) -> Garbage:
+        """Find what would be removed. Changes nothing.
+
+        Args:
+            age_seconds: the limit; less than `AGE_SECONDS_MIN` is taken as that.
+            also: workspaces to look at beside those of the store's runs: one may have been captured for a run that
+                never began.
+
+        Raises:
+            StoreNotAdopted: the store cannot vouch for its facts, so absence from it proves nothing.
+            StoreError: it could not be read.
+            OSError: the isolated folders could not be looked at.
+        """
+        condition = self._keeping.condition()
+        if condition.trust is not Trust.OK:
+            raise StoreNotAdopted(condition.detail)
+        folders = self._isolated.folders()
+        places = self._named()  # where to look
+        places.folders.update(also)
+        found, not_looked = self._artifacts(places)
+        named = self._named()  # what was accepted while it was looked
+        if named.unread:
+            return Garbage(not_looked=not_looked, unread=tuple(named.unread))
+        ours = {ref: one for ref, one in found.items() if PurePath(ref).name.startswith(f"{self._tag()}-")}
+        orphans = [one for ref, one in ours.items() if ref not in named.refs and self._is_old(one.made_at, age_seconds)]
+        unused = [one for one in folders if not _is_used(one, named.folders) and self._is_old(one.made_at, age_seconds)]
+        accepted = sum(ref in named.refs for ref in ours)
+        return Garbage(tuple(orphans), tuple(unused), accepted, len(found) - len(ours), not_looked)
+
+    def __call__(self, garbage: Garbage) -> Collected:
+        """Remove what was found; what is gone already is no error."""
+        removed, left = 0, list[tuple[str, str]]()
+        for one in garbage.checkpoints:
+            answer = self._checkpoints.remove(one.folder, one.checkpoint.ref)
+            self._failpoints.hit(REMOVED)
+            if isinstance(answer, Removed):
+                removed += answer.was_there
+            else:
+                left.append((one.checkpoint.ref, why_not(answer)))
+        folders = 0
+        for folder in garbage.folders:
+            try:
+                self._isolated.remove(folder.path)
+                folders += 1
+            except OSError as error:
+                left.append((folder.path, str(error)))
+            self._failpoints.hit(REMOVED)
+        return Collected(removed, folders, tuple(left))
+
+    def _is_old(self, made_at: Timestamp, age_seconds: int) -> bool:
+        return after(made_at, max(age_seconds, AGE_SECONDS_MIN)) <= self._clock.now()
+
+    def _artifacts(self, named: Named) -> tuple[dict[str, KeptCheckpoint], tuple[tuple[str, str], ...]]:
+        """Every checkpoint by its ref, each with a folder through which its store is reached."""
+        found: dict[str, KeptCheckpoint] = {}
+        not_looked: list[tuple[str, str]] = []
+        for folder in sorted(named.folders):
+            answer = self._checkpoints.kept(folder)
+            if isinstance(answer, Kept):
+                found.update({one.checkpoint.ref: one._replace(folder=folder) for one in answer.checkpoints})
+            else:
+                not_looked.append((folder, why_not(answer)))
+        return found, tuple(not_looked)
+
+    def _named(self) -> Named:
+        named, stream = Named(), _RUNS
+        while streams := [one for one in self._keeping.streams(after=stream) if one.startswith(_RUNS)]:
+            with self._store.snapshot() as reader:
+                for one in streams:
+                    self._add(named, reader, one)
+            stream = streams[-1]
+        return named
+
+    def _add(self, named: Named, reader: EventReader, stream: str) -> None:
+        run_id = RunId(stream.removeprefix(_RUNS))
+        for row in _rows(reader, stream):
+            try:
+                if row.topic in _TOPICS or _SUSPECT in row.state:
+                    _take(named, event_of(row))
+            except DamagedEvent:
+                if run_id not in named.unread and not self._is_given_up(run_id):
+                    named.unread.append(run_id)
+
+    def _is_given_up(self, run_id: RunId) -> bool:
+        row = self._views.run(run_id)
+        return row is not None and row.abandoned_by is not None
+
+
+def _rows(reader: EventReader, stream: str) -> Iterator[StoredRecord]:
+    after_version = 0
+    while rows := reader.read(stream, after=after_version, limit=_PAGE):
+        yield from rows
+        after_version = rows[-1].version
+
+
+def _take(named: Named, event: Event) -> None:
+    match event:
+        case CheckpointAccepted() | WorkspaceRebaselined():
+            named.refs.add(event.ref)
+        case WorkspaceTransitioned():
+            named.refs.add(event.checkpoint_ref)
+            named.folders.add(event.path)
+        case RunOpened() | ContinuationStarted():
+            named.folders.add(event.cwd)
+        case _:
+            pass
+
+
+def _is_used(folder: IsolatedFolder, used: set[str]) -> bool:
+    """Whether a run worked there, or below it."""
+    return any(PurePath(one).is_relative_to(folder.path) for one in used)
