@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from ...application.agent_loop import RunOutcome
 from ...application.cancel_run import CancelResult
 from ...application.decide_permission import Decision
 from ...application.inspect_sessions import SessionSummary
@@ -58,6 +59,11 @@ class SyncRecordedRun:
     def run_id(self) -> RunId:
         """See `RecordedRun.run_id`."""
         return self._run.run_id
+
+    @property
+    def outcome(self) -> RunOutcome | None:
+        """See `RecordedRun.outcome`."""
+        return self._run.outcome
 
     @property
     def stopped_by(self) -> str | None:

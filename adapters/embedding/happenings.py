@@ -17,6 +17,19 @@ from ...application.run_agent import Screen
 from ...domain.identifiers import RunId, SessionId
 from ...ports.model_step import TextDelta, ThinkingDelta
 
+__all__ = [
+    "CallAnswered",
+    "CallMade",
+    "Happening",
+    "Happenings",
+    "RunBegan",
+    "RunFinished",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolProgress",
+    "Watch",
+]
+
 BUFFERED_MAX: Final = 10_000
 """Happenings that wait for a watcher; what comes while so many wait is left out, and counted."""
 

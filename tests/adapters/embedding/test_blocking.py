@@ -1,0 +1,178 @@
+"""The synchronous twin does what the asynchronous runtime does."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import safepoint
+from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
+from safepoint.application.inspect_sessions import SessionState
+from safepoint.application.repair_session import RepairKind
+from safepoint.domain.events.run import RunStatus
+from safepoint.ports.model_step import StepFinished, TextBlock
+
+from .loops import PAYS, asks_to_pay, pay, payments
+
+
+def opened(folder: Path, model: Any = None, **more: Any) -> safepoint.SyncRuntime:
+    model = PlannedModel(list(PAYS)) if model is None else model
+    return safepoint.open_sync(folder / "store.sqlite", **{"workspace": folder, "model": model, "tools": [pay], **more})
+
+
+def public(of: type) -> dict[str, inspect.Signature]:
+    """The public methods and their parameters, whatever they return."""
+    return {
+        name: inspect.signature(member).replace(return_annotation=inspect.Signature.empty)
+        for name, member in vars(of).items()
+        if callable(member) and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(
+    ("blocking", "twin", "only_async"),
+    [
+        (safepoint.SyncRuntime, safepoint.Runtime, set()),
+        (safepoint.SyncSession, safepoint.Session, {"events"}),
+        (safepoint.SyncRecordedRun, safepoint.RecordedRun, set()),
+    ],
+)
+def test_the_twins_take_the_same(blocking: type, twin: type, only_async: set[str]) -> None:
+    theirs = {name: taken for name, taken in public(twin).items() if name not in only_async}
+    if blocking is safepoint.SyncRuntime:
+        theirs["repair"] = theirs["repair"].replace(parameters=[*theirs["repair"].parameters.values()][:1])
+    assert public(blocking) == theirs
+    properties = [{name for name, one in vars(of).items() if isinstance(one, property)} for of in (twin, blocking)]
+    assert properties[0] - {"agent"} <= properties[1]
+
+
+def test_a_script_runs_turns_and_looks(tmp_path: Path) -> None:
+    happenings: list[safepoint.events.Happening] = []
+    with opened(tmp_path) as runtime:
+        session = runtime.session("bill")
+        assert session.session_id == "bill"
+        assert session.summary() is None
+        result = session.run("Pay the bill.", watch=happenings.append)
+        assert result.outcome.text == "Paid."
+        assert isinstance(session.plan(), safepoint.Park)
+        assert isinstance(session.resume(), safepoint.Parked)
+        assert session.repair().kind is RepairKind.NOTHING_OPEN
+        assert session.unsettled() == []
+        assert session.waiting() == []
+        reconciled = session.reconcile()
+        assert reconciled is not None
+        assert reconciled.operations == ()
+        assert session.cancel(by="alice").run_id == result.run_id
+        assert runtime.repair().runs_closed == 0
+    assert payments(tmp_path) == ["5"]
+    assert isinstance(happenings[-1], safepoint.events.RunFinished)
+
+
+def test_a_script_has_a_loop_of_its_own(tmp_path: Path) -> None:
+    with opened(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+        run.check()
+        (call,) = run.model_step(asks_to_pay()).calls
+        with run.tool_call(call) as operation:
+            operation.result(f"paid {operation.arguments['amount']}")
+        answer = run.answer(call)
+        assert answer is not None
+        assert answer.result == "paid 5"
+        run.steer("Once more.")
+        run.model_step(asks_to_pay("c2"))
+        assert run.call("c2").result == "paid 5"
+        assert [message["role"] for message in run.history("openai-chat")] == [
+            "user",
+            "assistant",
+            "tool",
+            "user",
+            "assistant",
+            "tool",
+        ]
+        assert len(run.history()) == 8
+        run.model_step(safepoint.step("Paid."))
+        assert (run.session_id, run.stopped_by) == ("bill", None)
+
+
+def test_a_refused_call_is_never_entered(tmp_path: Path) -> None:
+    with opened(tmp_path, permission="deny") as runtime, runtime.session().record("Pay the bill.") as run:
+        run.model_step(asks_to_pay())
+        with pytest.raises(safepoint.CallRefused) as refused, run.tool_call("c1"):
+            pytest.fail("the block was entered")
+        assert refused.value.answer.code == "permission_denied"
+        run.model_step(safepoint.step("I may not."))
+
+
+def torn(session: safepoint.SyncSession, error: type[BaseException]) -> safepoint.Park:
+    """The plan after a block was torn away by an error."""
+    with pytest.raises(error), session.record("Pay the bill.") as run:  # noqa: PT012 (what is entered is torn)
+        run.model_step(asks_to_pay())
+        with run.tool_call("c1"):
+            raise error
+    session.repair()
+    plan = session.plan()
+    assert isinstance(plan, safepoint.Park)
+    return plan
+
+
+def test_a_block_that_is_torn_away_leaves_its_operation_indeterminate(tmp_path: Path) -> None:
+    with opened(tmp_path) as runtime:
+        session = runtime.session("bill")
+        assert torn(session, ZeroDivisionError).codes == (safepoint.ParkReason.DANGLING_TOOL_STATE,)
+        (operation,) = session.unsettled()
+        session.settle(operation.operation_id, "not_executed", by="alice", note="nothing was paid")
+        with session.record_resume() as run:
+            run.model_step(safepoint.step("Not paid."))
+
+
+def test_what_an_interrupt_tears_away_counts_as_running_while_the_process_lives(tmp_path: Path) -> None:
+    with opened(tmp_path) as runtime:
+        plan = torn(runtime.session("bill"), KeyboardInterrupt)
+        assert safepoint.ParkReason.EFFECT_MAY_BE_RUNNING in plan.codes
+
+
+def test_an_interrupted_script_interrupts_its_run(tmp_path: Path) -> None:
+    """Ctrl-C in the main thread reaches the run on the runtime's thread before the store is closed."""
+
+    def interrupt(happening: safepoint.events.Happening) -> None:
+        if isinstance(happening, safepoint.events.TextDelta):
+            ident = threading.main_thread().ident
+            assert ident is not None
+            signal.pthread_kill(ident, signal.SIGINT)
+
+    with opened(tmp_path, PlannedModel([Stall("thinking")])) as runtime:
+        session = runtime.session("bill")
+        with pytest.raises(KeyboardInterrupt):
+            session.run("Pay the bill.", watch=interrupt)
+        summary = session.summary()
+        assert summary is not None
+    with opened(tmp_path, PlannedModel([says("Hm.")])) as runtime:
+        summary = runtime.session("bill").summary()
+        assert summary is not None
+        assert summary.state is SessionState.INTERRUPTED
+
+
+def test_what_is_parked_and_what_is_continued_is_told(tmp_path: Path) -> None:
+    unfinished = StepFinished(blocks=(TextBlock("broken off"),), finish_reason="")
+    with opened(tmp_path, PlannedModel([unfinished])) as runtime:
+        assert runtime.session("bill").run("Pay the bill.").outcome.status is RunStatus.FAILED
+    with opened(tmp_path, PlannedModel([says("Hm.")]), system_prompt="Be brief.") as runtime:
+        session = runtime.session("bill")
+        with pytest.raises(safepoint.ResumeParked), session.record_resume():
+            pytest.fail("it was continued")
+        result = session.resume(accept_drift=["system_prompt"])
+        assert isinstance(result, safepoint.Continued)
+
+
+def test_it_is_used_as_a_block() -> None:
+    with pytest.raises(RuntimeError, match="not open"):
+        safepoint.open_sync("store.sqlite").session()
+
+
+def test_what_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    with pytest.raises(safepoint.StoreError), safepoint.open_sync(tmp_path / "missing" / "store.sqlite"):
+        pytest.fail("it was opened")

@@ -1,0 +1,311 @@
+"""Somebody else's loop is recorded: killed in the middle of a tool, it goes on without a second effect."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import safepoint
+from safepoint.application.inspect_sessions import SessionState
+from safepoint.application.repair_session import RepairKind
+from safepoint.application.settlement import SettlementRefused
+from safepoint.domain.events.run import RunStatus
+from safepoint.domain.identifiers import RunId
+
+from .loops import asks_to_pay, payments, recording
+
+LOOP = """
+import os, signal, sys
+from pathlib import Path
+import anyio, safepoint
+
+folder, mode, where = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+tools = [safepoint.contract("pay", recovery=mode, key_valid_seconds=3600 if mode == "idempotent" else None)]
+
+def die(here):
+    if here == where:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    model = safepoint.NamedModel("openai", "gpt")
+    async with safepoint.open(folder / "store.sqlite", workspace=folder, model=model, tools=tools) as runtime:
+        async with runtime.session("bill").record("Pay the bill.") as run:
+            die("begun")
+            call = safepoint.tool_call("c1", "pay", {"amount": 5})
+            await run.model_step(safepoint.step("I pay.", call))
+            die("step")
+            async with run.tool_call("c1") as operation:
+                die("t1")
+                with open(folder / "payments.txt", "a") as payments:
+                    payments.write(operation.idempotency_key + "\\n")
+                die("paid")
+                operation.result("paid 5")
+            die("t2")
+            await run.model_step(safepoint.step("Paid."))
+            die("said")
+
+anyio.run(main)
+"""
+
+
+def killed(folder: Path, where: str, mode: str = "never_auto_retry") -> None:
+    """Run the loop in a process that is killed there."""
+    script = folder / "loop.py"
+    script.write_text(LOOP)
+    child = subprocess.run([sys.executable, str(script), str(folder), mode, where], check=False, timeout=60)
+    assert child.returncode == -signal.SIGKILL
+
+
+def say_paid(run: safepoint.RecordedRun) -> Any:
+    return run.model_step(safepoint.step("Paid."))
+
+
+@pytest.mark.parametrize(("where", "paid"), [("begun", 0), ("step", 0), ("t2", 1), ("said", 1)])
+def test_what_is_certain_goes_on_at_once(tmp_path: Path, where: str, paid: int) -> None:
+    killed(tmp_path, where)
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            summary = await session.summary()
+            assert summary is not None
+            assert summary.state is SessionState.INTERRUPTED
+            assert (await session.repair()).kind is RepairKind.RUN_CLOSED
+            assert isinstance(await session.plan(), safepoint.Continue)
+            async with session.record_resume() as run:
+                shown = [message["role"] for message in run.history("openai-chat")]
+                answered = ["user"] if where == "begun" else ["user", "assistant", "tool"]
+                assert shown == answered
+                await say_paid(run)
+            assert run.outcome is not None
+            assert run.outcome.status is RunStatus.COMPLETED
+
+    anyio.run(main)
+    assert len(payments(tmp_path)) == paid
+
+
+@pytest.mark.parametrize(("where", "paid"), [("t1", 0), ("paid", 1)])
+def test_what_is_not_certain_is_parked_until_a_person_says(tmp_path: Path, where: str, paid: int) -> None:
+    killed(tmp_path, where)
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            with pytest.raises(safepoint.ResumeParked) as parked:
+                await session.record_resume().__aenter__()
+            assert parked.value.parked.codes == (safepoint.ParkReason.DANGLING_TOOL_STATE,)
+            (operation,) = await session.unsettled()
+            assert (operation.tool_name, operation.mode) == ("pay", "never_auto_retry")
+            statement = "completed" if paid else "not_executed"
+            said = {"by": "alice", "note": "the bank says so"}
+            with pytest.raises(SettlementRefused):
+                await session.settle("unknown", statement, **said)
+            await session.settle(operation.operation_id, statement, result="paid 5" if paid else None, **said)
+            async with session.record_resume() as run:
+                (result,) = [item for item in run.history() if item.kind == "result"]
+                assert result.is_error is not bool(paid)
+                await say_paid(run)
+
+    anyio.run(main)
+    assert len(payments(tmp_path)) == paid
+
+
+def test_an_idempotent_call_is_delivered_again_with_its_recorded_key(tmp_path: Path) -> None:
+    killed(tmp_path, "paid", "idempotent")
+    (key,) = payments(tmp_path)
+    delivered: list[int] = []
+
+    def pay(amount: int) -> str:
+        delivered.append(amount)
+        return "paid 5"
+
+    def promise(**more: Any) -> Any:
+        return safepoint.contract("pay", recovery="idempotent", key_valid_seconds=3600, **more)
+
+    async def main() -> None:
+        async with recording(tmp_path, tools=[promise()]) as runtime:
+            left = await runtime.session("bill").reconcile()
+            assert left is not None
+            assert not left.settled, "only the loop itself could deliver it"
+        async with (
+            recording(tmp_path, tools=[promise(carry_out=pay)]) as runtime,
+            runtime.session("bill").record_resume(reconcile=True) as run,
+        ):
+            await say_paid(run)
+
+    anyio.run(main)
+    assert delivered == [5]
+    assert payments(tmp_path) == [key]
+
+
+def test_a_second_turn_is_shown_the_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            async with session.record("Pay the bill.") as run:
+                await run.model_step(asks_to_pay())
+                assert (await run.call("c1", lambda amount: f"paid {amount}")).result == "paid 5"
+                await say_paid(run)
+            async with session.record("Thank you.") as run:
+                roles = [message["role"] for message in run.history("anthropic")]
+                assert roles == ["user", "assistant", "user", "assistant", "user"]
+                await run.model_step(safepoint.step("You are welcome."))
+            with pytest.raises(safepoint.SessionBusy):
+                async with session.record("One."), session.record("Two."):
+                    pytest.fail("two runs of one session")
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("format", "answer"),
+    [
+        (
+            "openai-chat",
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "tool_calls",
+                        "message": {
+                            "role": "assistant",
+                            "content": "I pay.",
+                            "tool_calls": [
+                                {
+                                    "id": "c1",
+                                    "type": "function",
+                                    "function": {"name": "pay", "arguments": '{"amount": 5}'},
+                                }
+                            ],
+                        },
+                    }
+                ]
+            },
+        ),
+        (
+            "openai-responses",
+            {
+                "id": "r1",
+                "status": "completed",
+                "output": [
+                    {
+                        "type": "message",
+                        "id": "m1",
+                        "role": "assistant",
+                        "status": "completed",
+                        "content": [{"type": "output_text", "text": "I pay.", "annotations": []}],
+                    },
+                    {
+                        "type": "function_call",
+                        "id": "f1",
+                        "call_id": "c1",
+                        "name": "pay",
+                        "arguments": '{"amount": 5}',
+                        "status": "completed",
+                    },
+                ],
+            },
+        ),
+        (
+            "anthropic",
+            {
+                "id": "m1",
+                "type": "message",
+                "role": "assistant",
+                "stop_reason": "tool_use",
+                "content": [
+                    {"type": "text", "text": "I pay."},
+                    {"type": "tool_use", "id": "c1", "name": "pay", "input": {"amount": 5}},
+                ],
+            },
+        ),
+    ],
+)
+def test_a_step_is_recorded_as_the_provider_gave_it(tmp_path: Path, format: Any, answer: dict[str, Any]) -> None:  # noqa: A002
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+            step = await run.model_step(answer, format)
+            assert step.text == "I pay."
+            (call,) = step.calls
+            assert (call.tool_name, call.args, call.provider_call_id) == ("pay", {"amount": 5}, "c1")
+            async with run.tool_call("c1") as operation:
+                operation.result("paid 5")
+            assert operation.answer == run.answer(call)
+            assert len(run.history(format)) > 2
+            with pytest.raises(TypeError, match="say its format"):
+                await run.model_step(answer)
+            with pytest.raises(ValueError, match="is no format"):
+                run.history("smoke-signals")  # type: ignore[call-overload]
+
+    anyio.run(main)
+
+
+def test_the_system_prompt_stands_where_the_format_has_a_place_for_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            recording(tmp_path, system_prompt="Be brief.") as runtime,
+            runtime.session("bill").record("Hello?") as run,
+        ):
+            assert [one["role"] for one in run.history("openai-chat")] == ["system", "user"]
+            assert [one["role"] for one in run.history("anthropic")] == ["user"]
+            assert [item.kind for item in run.history()] == ["user"]
+            await run.steer("And quickly.")
+            assert [item.kind for item in run.history()] == ["user", "user"]
+            run.check()
+            assert run.stopped_by is None
+            await run.model_step(safepoint.step("Hello."))
+
+    anyio.run(main)
+
+
+def test_a_loop_may_live_in_a_generator_that_streams(tmp_path: Path) -> None:
+    """No scope of ours is open around what the loop yields to."""
+    seen: list[RunId] = []
+
+    async def stream(session: safepoint.Session) -> Any:
+        async with session.record("Hello?") as run:
+            seen.append(run.run_id)
+            await run.model_step(asks_to_pay())
+            async with run.tool_call("c1") as operation:
+                yield "paying"
+                operation.result("paid")
+            yield "paid"
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            streaming = stream(session)
+            assert await anext(streaming) == "paying"
+            async with anyio.create_task_group() as group:  # closed by another task, as servers do
+                group.start_soon(streaming.aclose)
+            summary = await session.summary()
+            assert summary is not None
+            assert summary.state is not SessionState.COMPLETED
+            assert (await session.repair()).run_id == seen[0]
+
+    anyio.run(main)
+
+
+def test_it_goes_on_in_the_same_process_after_a_cancellation(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            with anyio.CancelScope() as scope:
+                async with session.record("Pay the bill.") as run:
+                    await run.model_step(asks_to_pay())
+                    await run.call("c1", lambda amount: "paid 5")
+                    scope.cancel()
+                    await anyio.sleep_forever()
+            async with session.record_resume() as run:
+                assert [item.kind for item in run.history()][-1] == "result"
+                await say_paid(run)
+            assert run.outcome is not None
+            assert run.outcome.status is RunStatus.COMPLETED
+
+    anyio.run(main)
