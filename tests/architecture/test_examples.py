@@ -12,7 +12,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 SAYS = {
     "embed_and_resume.py": ["killed", "The bill is paid, once.", "['10.00']"],
-    "your_loop.py": ["killed", "parked: dangling_tool_state", "a person looks what became of pay", "Paid.", "['10.00']"],
+    "your_loop.py": [
+        "killed",
+        "parked: dangling_tool_state",
+        "a person looks what became of pay",
+        "Paid.",
+        "['10.00']",
+    ],
     "host.py": ["0 interrupted", "1 interrupted", "You are welcome.", "['paid']"],
     "own_tools.py": [
         "balance      replay_safe      completed  effect none",
