@@ -27,24 +27,6 @@ class ScanState:
         absence_unproven: facts may be missing here, so a missing dispatch proves nothing.
     """
 
-    __slots__ = (
-        "_calls",
-        "_operations",
-        "_owner",
-        "_seen",
-        "_spines",
-        "_unanswered",
-        "absence_unproven",
-        "claimed_at",
-        "digest",
-        "ended_at",
-        "high_water",
-        "identity",
-        "issues",
-        "length",
-        "protocol",
-    )
-
     def __init__(
         self,
         calls: Map[CallKey, OperationRecord],
@@ -63,6 +45,7 @@ class ScanState:
         self.identity: ExecutionIdentity | None = None
         self.digest: str | None = FIRST_PREVIOUS_DIGEST
         self.issues: list[Issue] = []
+        self._issues_of = self._owner  # who may add to them in place, likewise
         self.protocol: str | None = None
         self.length = 0
         self.high_water = 0
@@ -93,26 +76,14 @@ class ScanState:
     def fork(self) -> Self:
         """A persistent one that goes on from here; nothing that either is fed reaches the other.
 
-        O(1) from a persistent one (and O(issues)), O(n) from a transient one.
+        O(1) from a persistent one, O(n) from a transient one.
         """
         twin = object.__new__(self.__class__)
-        if isinstance(self._seen, PersistentMap):  # as all of a writer's are: this is a part of every T1 and T2
-            twin._calls, twin._unanswered, twin._operations = self._calls, self._unanswered, self._operations
-            twin._seen, twin._spines = self._seen, self._spines
-        else:
+        twin.__dict__ = self.__dict__.copy()  # this is a part of every T1 and T2
+        if not isinstance(self._seen, PersistentMap):  # as all of a writer's are
             twin._calls, twin._unanswered = self._calls.fork(), self._unanswered.fork()
             twin._operations, twin._seen, twin._spines = self._operations.fork(), self._seen.fork(), self._spines.fork()
-        twin._owner = object()
-        twin.identity = self.identity
-        twin.digest = self.digest
-        twin.issues = self.issues.copy()
-        twin.protocol = self.protocol
-        twin.length = self.length
-        twin.high_water = self.high_water
-        twin.ended_at = self.ended_at
-        twin.claimed_at = self.claimed_at
-        twin.absence_unproven = self.absence_unproven
-        self._owner = object()
+        twin._owner = self._owner = object()
         return twin
 
     @property
@@ -184,8 +155,13 @@ class ScanState:
                 record.codes += (code,)
             call_id = record.call_id
             operation_id = operation_id or record.operation_id
-        self.issues.append(Issue(code, event_id, self.high_water, operation_id, call_id))
+        self._note(Issue(code, event_id, self.high_water, operation_id, call_id))
 
     def _report_damage(self, code: LedgerIssue | ParkReason, event_id: str, *, facts_missing: bool = False) -> None:
-        self.issues.append(Issue(code, event_id, self.high_water))
+        self._note(Issue(code, event_id, self.high_water))
         self.absence_unproven = self.absence_unproven or facts_missing
+
+    def _note(self, issue: Issue) -> None:
+        if self._issues_of is not self._owner:
+            self.issues, self._issues_of = self.issues.copy(), self._owner
+        self.issues.append(issue)

@@ -38,8 +38,6 @@ _MARKED = frozenset({Ordinary, Opened, Ended, Conflicted})
 class Scanner(ScanState):
     """Facts of one ledger, fed in order, reduced to operations and issues."""
 
-    __slots__ = ()
-
     def feed(
         self, fact: Fact, sequence: int | None = None, previous_digest: str | None = None, digest: str | None = None
     ) -> None:

@@ -121,8 +121,8 @@ class RunDraft:
 
     def __init__(self, run: Run | None = None) -> None:
         if run is not None:
-            vars(self).update(vars(run))
-            self.tools = run.tools.fork()
+            members = self.__dict__ = run.__dict__.copy()
+            members["tools"] = run.tools.fork()
             return
         vars(self).update(vars(_NOTHING))
         self.permissions = TransientMap[str, Permission]()
@@ -147,7 +147,7 @@ class RunDraft:
     def last(self) -> Run:
         """What all facts amount to; nothing is taken in after it: what the draft has becomes the run's."""
         made = object.__new__(Run)
-        object.__setattr__(made, "__dict__", vars(self))  # to copy it would be a part of every T1 and T2
+        object.__setattr__(made, "__dict__", self.__dict__)  # to copy it would be a part of every T1 and T2
         return made
 
     def take(self, event: RunEvent) -> None:
