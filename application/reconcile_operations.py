@@ -188,11 +188,9 @@ class ReconcileOperations:
                 Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} answered {wrong}, which settles nothing"
             )
         by = Seen(observed.observation, reconciler.reconciler_id, reconciler.version, observed.evidence_digest)
-        became = await self._commit(owned, seen, by, observed.result, observed.detail)
-        if isinstance(became, Completed):
-            with contextlib.suppress(Exception):  # what could not be removed stays
-                await in_thread(partial(reconciler.tidy, asked))
-        return became
+        with contextlib.suppress(Exception):  # what could not be removed stays
+            await in_thread(partial(reconciler.tidy, asked))  # before the commit: later nobody comes back
+        return await self._commit(owned, seen, by, observed.result, observed.detail)
 
     async def _commit(
         self, owned: Owned, seen: Uncertain, by: Seen, prepared: PreparedResult | None, detail: str = ""

@@ -96,6 +96,7 @@ class Reconciler(Protocol):
     def tidy(self, asked: AskedOperation) -> None:
         """Remove what the dead call left beside its effect, such as temporary files of this operation; idempotent.
 
-        Called after an outcome was committed. Never touches the effect itself, and raises nothing that matters: what
-        could not be removed stays.
+        Called right before what was observed is committed, as completed or as parked; it may be that nothing is
+        committed then, and that it is called again. Never touches the effect, nor anything that `observe` looks at, and
+        raises nothing that matters: what could not be removed stays.
         """

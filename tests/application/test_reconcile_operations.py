@@ -298,8 +298,21 @@ def test_a_bundle_whose_commit_is_in_doubt_is_found_by_the_second_run() -> None:
 # Evidence is compared
 
 
+def test_what_a_killed_reconcile_did_not_commit_is_tidied_again() -> None:
+    world, act = World(), Counted(recovery="reconcile")
+    operation_id = left_unsettled(world, act.function)
+    looking = Looking(Observed(Observation.DIVERGED))
+    process = Process(world, reconcilers=[looking])
+    process.events_store.fail_at(ToolReconciled.topic, Failure.UNAVAILABLE)
+    with pytest.raises(StoreUnavailable):
+        go(lambda: process.reconcile([act.function]))
+    assert (looking.tidied, bundles(process)) == ([operation_id], 0)
+    assert isinstance(became(process), NowParked)
+    assert (looking.tidied, bundles(process)) == ([operation_id] * 2, 1)
+
+
 @pytest.mark.parametrize("observation", [Observation.MATCHES_EXPECTED_STATE, Observation.ALREADY_SATISFIED])
-def test_what_matches_is_finalized_and_then_tidied_and_the_tool_is_not_run(observation: Observation) -> None:
+def test_what_matches_is_tidied_and_finalized_and_the_tool_is_not_run(observation: Observation) -> None:
     world, act = World(), Counted(recovery="reconcile")
     operation_id = left_unsettled(world, act.function)
     looking = Looking(Observed(observation, DONE, "ab" * 32, "a.txt"))
@@ -333,7 +346,7 @@ def test_what_does_not_match_is_parked_with_its_reason(observation: Observation,
     looking = Looking(Observed(observation, detail="a.txt"))
     process = Process(world, reconcilers=[looking])
     assert became(process) == NowParked(observation, reason, "a.txt")
-    assert looking.tidied == []
+    assert looking.tidied == [operation_id], "nobody comes back to what is parked"
     assert process.responses(process.head()) == []
     (verdict,) = process.verdicts(process.head())
     assert (verdict.status, verdict.reason) == (VerdictStatus.PARKED, reason)

@@ -74,9 +74,7 @@ def test_a_killed_call_is_finalized_by_evidence_or_parked_and_no_file_is_written
     temporary = {path for path in before if path.endswith(".tmp")}
     assert len(temporary) == (cell.instant == "temporary written")
     after = world(stage.workspace)
-    assert {path: seen for path, seen in after.items() if path not in temporary} == {
-        path: seen for path, seen in before.items() if path not in temporary
-    }
+    assert after == {path: seen for path, seen in before.items() if path not in temporary}
 
     resumed = stage.do("resume").expect(0 if finalized else 3)
     assert codes(resumed) == ([] if finalized else ["tool_recovery_parked"])
@@ -143,7 +141,5 @@ def test_a_reconcile_that_is_killed_is_finished_by_the_next_one_and_writes_no_fi
     facts = stage.record.of_session(SESSION, "tool.recovery_decided.v1")
     assert [fact["disposition"] for fact in facts] == ["completed" if instant == "T2 missing" else "parked"]
     after = world(stage.workspace)
-    assert {path: seen for path, seen in before.items() if not path.endswith(".tmp")} == {
-        path: seen for path, seen in after.items() if not path.endswith(".tmp")
-    }
+    assert after == {path: seen for path, seen in before.items() if not path.endswith(".tmp")}
     assert codes(stage.look("plan").document) == ([] if instant == "T2 missing" else ["tool_recovery_parked"])
