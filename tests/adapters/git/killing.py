@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,25 @@ class Jobs:
     def run(self, **job: object) -> bool:
         self.start(**job)
         return self.wait()
+
+
+def killing_at(place: Path, at: int, when: str) -> dict[str, str]:
+    """An environment in which the `at`th command of Git, and with it the one who started it, is killed."""
+    program = place / "bin" / "git"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(WRAPPER)
+    program.chmod(0o755)
+    (place / "count").write_text("0")
+    real = shutil.which("git")
+    assert real is not None
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        "PATH": path,
+        "REAL_GIT": real,
+        "COUNT_FILE": str(place / "count"),
+        "KILL_AT": str(at),
+        "KILL_WHEN": when,
+    }
 
 
 def _of(stream: IO[str] | None) -> IO[str]:

@@ -60,6 +60,11 @@ def write_odd(folder: Path, name: bytes, content: bytes) -> None:
     Path(folder, os.fsdecode(name)).write_bytes(content)
 
 
+def as_git_has_it(folder: Path, name: str) -> bytes:
+    """The bytes of a blob."""
+    return git(folder, "cat-file", "blob", name)
+
+
 def tree_of(folder: Path, checkpoint: Checkpoint) -> dict[str, tuple[str, bytes]]:
     """Path -> mode and bytes, as the checkpoint has them."""
     listed = git(folder, "ls-tree", "-r", "-z", checkpoint.tree_id)

@@ -16,7 +16,7 @@ import pytest
 from safepoint.adapters.git.folder_lock import folder_lock
 from safepoint.ports.checkpoints import Checkpoint, Compared, Kept, Materialized, Removed
 
-from .killing import WRAPPER, Jobs
+from .killing import Jobs, killing_at
 from .repositories import Untouched, captured, checkpoints_of, files_under, git, repository_of_somebody, tree_of
 
 SAME = Compared((), 0, same_policy=True)
@@ -33,25 +33,6 @@ def jobs() -> Iterator[Jobs]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return repository_of_somebody(tmp_path)
-
-
-def wrapped(tmp_path: Path, at: int, when: str) -> dict[str, str]:
-    """An environment in which the `at`th command of Git, and with it the one who started it, is killed."""
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(WRAPPER)
-    program.chmod(0o755)
-    (tmp_path / "count").write_text("0")
-    real = shutil.which("git")
-    assert real is not None
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    return {
-        "PATH": path,
-        "REAL_GIT": real,
-        "COUNT_FILE": str(tmp_path / "count"),
-        "KILL_AT": str(at),
-        "KILL_WHEN": when,
-    }
 
 
 def job(tmp_path: Path, folder: Path, environment: dict[str, str] | None = None) -> dict[str, object]:
@@ -102,7 +83,7 @@ def test_a_capture_that_is_killed_at_any_command_touches_nothing_and_the_next_on
 ) -> None:
     untouched, kills = Untouched(folder), 0
     for at in range(1, COMMANDS_MAX):
-        environment = wrapped(tmp_path, at, when)
+        environment = killing_at(tmp_path, at, when)
         group = jobs.start(what="capture", key=f"key{at}", **job(tmp_path, folder, environment))
         killed = jobs.wait()
         until_quiet(folder, group)
