@@ -19,7 +19,7 @@ from ....domain.file_evidence import ABSENT, FileChange, FileEvidence, FileKind
 from ....ports.tool_catalog import Workspace
 from ....ports.workspace import MARKER_NAME
 from .confined import ConfinedPath, confined_file, folded
-from .looking import HASHED_BYTES_MAX, KEPT_BYTES_MAX, Found, look, state_of
+from .looking import HASHED_BYTES_MAX, KEPT_BYTES_MAX, Found, look, names_alike, state_of
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?:$|\\)")
 VERSION: Final = 1
@@ -179,7 +179,8 @@ def _prior(workspace: Path, target: ConfinedPath) -> Found:
 def _regular(workspace: Path, target: ConfinedPath) -> Found:
     found = _prior(workspace, target)
     if found.state.absent:
-        raise RefusedWithoutEffect(f"{target.shown!r} is not there")
+        alike = [f"; {name!r} is" for name in names_alike(workspace, target)]
+        raise RefusedWithoutEffect(f"{target.shown!r} is not there{''.join(alike)}")
     return found
 
 

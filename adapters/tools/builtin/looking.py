@@ -15,13 +15,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from ....domain.errors import RefusedWithoutEffect
 from ....domain.file_evidence import Encoding, FileKind, FileState, LineEnds
-from .confined import ConfinedPath
+from .confined import ConfinedPath, folded, opened_folder
 
 KEPT_BYTES_MAX = 16 * 1024 * 1024
 """Up to this size a content is read whole, and looked through."""
 HASHED_BYTES_MAX = 256 * 1024 * 1024
 """A larger file is not read: its size alone differs from everything that is ever recorded."""
+ALIKE_MAX = 3
 _CHUNK_BYTES = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -89,6 +91,17 @@ def look_in(folder: int, target: ConfinedPath) -> Found:
         return _read(file, status, target.shown)
     finally:
         os.close(file)
+
+
+def names_alike(workspace: Path, target: ConfinedPath) -> list[str]:
+    """Find the files beside a missing one whose names differ in case or composition alone, at most `ALIKE_MAX`."""
+    wanted = folded(target.names[-1])
+    try:
+        with opened_folder(workspace, target.names[:-1]) as folder, os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if folded(entry.name) == wanted)
+    except (OSError, RefusedWithoutEffect):
+        return []
+    return ["/".join((*target.names[:-1], name)) for name in names[:ALIKE_MAX]]
 
 
 def state_of(content: bytes, mode: int | None) -> FileState:

@@ -214,9 +214,26 @@ def test_folders_that_were_made_before_a_failure_are_not_denied(
     assert (workspace / "a").is_dir()
 
 
-def test_everything_is_synced_before_the_rename_and_the_folder_after_it(
-    context: ToolContext, workspace: Path, failpoints: RecordingFailpoints, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("write_file", ["before_effect", "file", "temporary_written", "after_effect", "folder"]),
+        ("edit_file", ["before_effect", "file", "temporary_written", "after_effect", "folder"]),
+        ("append_file", ["before_effect", "file", "temporary_written", "after_effect", "folder"]),
+        ("delete_file", ["before_effect", "after_effect", "folder"]),
+        ("move_file", ["before_effect", "folder", "after_effect", "folder", "folder"]),
+    ],
+)
+def test_everything_is_synced_before_the_rename_and_the_folders_after_it(
+    context: ToolContext,
+    workspace: Path,
+    failpoints: RecordingFailpoints,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    expected: list[str],
 ) -> None:
+    """A move makes a folder first, which is synced, too."""
+    (workspace / "a").write_text("old")
     synced: list[str] = []
     sync = os.fsync
 
@@ -226,8 +243,8 @@ def test_everything_is_synced_before_the_rename_and_the_folder_after_it(
 
     monkeypatch.setattr(os, "fsync", watch)
     failpoints.at_hit = lambda hit: synced.append(hit.rpartition(".")[2])
-    write_file(context, "a", "new")
-    assert synced == ["before_effect", "file", "temporary_written", "after_effect", "folder"]
+    run(context, name)
+    assert synced == expected
 
 
 def test_calls_about_one_file_share_a_resource_however_it_is_spelled() -> None:
@@ -485,6 +502,17 @@ def test_the_marker_is_safe_where_case_is_not_told_apart(context: ToolContext, w
         arguments: dict[str, Json] = dict(zip(CALLS[name], given, strict=True))
         with pytest.raises(RefusedWithoutEffect, match="no tool may change it"):
             run(context, name, None, arguments)
+
+
+def test_a_file_that_is_missing_by_its_spelling_alone_is_told_of(context: ToolContext, workspace: Path) -> None:
+    (workspace / "docs").mkdir()
+    (workspace / "docs" / "README.md").write_text("old")
+    (workspace / "cafe\u0301").write_text("old")
+    for name in ("edit_file", "delete_file", "move_file"):
+        with pytest.raises(RefusedWithoutEffect, match=r"'docs/readme\.md' is not there; 'docs/README\.md' is$"):
+            run(context, name, None, {**CALLS[name], "path": "docs/readme.md"})
+        with pytest.raises(RefusedWithoutEffect, match=r"is not there; 'cafe\u0301' is$"):
+            run(context, name, None, {**CALLS[name], "path": "caf\u00e9"})
 
 
 def test_spellings_that_another_system_takes_for_one_file_wait_for_one_another() -> None:
