@@ -30,7 +30,7 @@ from ..ports.event_store import (
     VersionConflict,
 )
 from ..ports.session_owners import SessionOwners
-from .heads import Heads
+from .heads import Heads, Streams
 from .retries import earlier_result
 from .state_cache import StateCache
 
@@ -63,7 +63,8 @@ class Ticket:
     def guard(self) -> OwnerGuard:
         """The owner that asks."""
         command = self.command
-        return OwnerGuard(command.session_id, command.incarnation_id, command.epoch)
+        # As calling the class would, in half the time.
+        return tuple.__new__(OwnerGuard, (command.session_id, command.incarnation_id, command.epoch))
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class _Refused:
 
     ticket: Ticket
     refusal: Refusal
-    streams: frozenset[str] = frozenset()
+    streams: Streams = ()
 
 
 class CommitRound:
@@ -90,7 +91,7 @@ class CommitRound:
         self._states = states
         self._view = _View(store)
         self._heads = Heads(states, self._view.read)
-        self._accepted: list[tuple[Ticket, Commit, frozenset[str]]] = []
+        self._accepted: list[tuple[Ticket, Commit, Streams]] = []
         self._refused: list[_Refused] = []
 
     def __call__(self, tickets: list[Ticket]) -> None:
@@ -117,13 +118,10 @@ class CommitRound:
         ticket.rounds += 1
         if ticket.rounds > ROUNDS_MAX:
             raise StoreUnavailable("other writers won every round; try again")
-        proposal = self._heads.propose(ticket.command)
-        decided, streams = proposal.decided, proposal.streams
-        if decided is None:
-            return
-        if not isinstance(decided, Refusal):
+        decided, streams = self._heads.propose(ticket.command)
+        if isinstance(decided, tuple):
             self._accepted.append((ticket, Commit(ticket.guard, decided), streams))
-        else:
+        elif decided is not None:
             self._refused.append(_Refused(ticket, decided, streams))
 
     def _write(self) -> frozenset[str]:
@@ -131,10 +129,10 @@ class CommitRound:
         answers = self._store.append([commit for _, commit, _ in self._accepted])
         overtaken: set[str] = set()
         for (ticket, commit, streams), answer in zip(self._accepted, answers, strict=True):
-            if isinstance(answer, Stored):
-                ticket.receipt = Receipt(commit.events)
+            if type(answer) is Stored:
+                ticket.receipt = tuple.__new__(Receipt, (commit.events, True))  # in half the time
                 continue
-            overtaken |= streams
+            overtaken.update(streams)
             if isinstance(answer, Damaged):
                 ticket.error = StoreDamaged(answer.detail)
             elif (refusal := _refusal(answer)) is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from ..domain import commands as c
 from ..domain.continuation import decisions as continuation
@@ -52,21 +53,24 @@ class World(NamedTuple):
     suspected: Run = _NOTHING
 
 
-def decide(command: c.AnyCommand, world: World) -> Decision:
-    """Let the aggregate that the command concerns decide it; the most frequent ones first."""
+OfOneRun: TypeAlias = c.PrepareTool | c.CommitOutcome | c.RecordStep | c.Append | c.RefuseCall
+OF_ONE_RUN: Mapping[type[OfOneRun], Callable[[Session, Run, Any], Decision]] = {
+    c.PrepareTool: operation.prepare,
+    c.CommitOutcome: lambda _session, state, command: operation.commit_outcome(state, command),
+    c.RecordStep: lambda _session, state, command: run.record_step(state, command),
+    c.Append: lambda _session, state, command: run.append(state, command),
+    c.RefuseCall: lambda _session, state, command: run.refuse_call(state, command),
+}
+"""How commands are decided that are decided on their session and run, and on nothing else: all of an open run."""
+
+
+def decide(world: World, command: c.AnyCommand) -> Decision:
+    """Let the aggregate that the command concerns decide it."""
     match command:
-        case c.PrepareTool():
-            return operation.prepare(world.session, world.run, command)
-        case c.CommitOutcome():
-            return operation.commit_outcome(world.run, command)
+        case c.PrepareTool() | c.CommitOutcome() | c.RecordStep() | c.Append() | c.RefuseCall():
+            return OF_ONE_RUN[type(command)](world.session, world.run, command)
         case c.OpenRun():
             return run.open_run(world.session, world.head, world.head_digest, world.run, command)
-        case c.Append():
-            return run.append(world.run, command)
-        case c.RefuseCall():
-            return run.refuse_call(world.run, command)
-        case c.RecordStep():
-            return run.record_step(world.run, command)
         case c.EndRun():
             return end_run(world.session, world.run, command, foreign=world.foreign)
         case c.AppendLate():

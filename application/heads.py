@@ -5,36 +5,32 @@ The one place where a command is decided and its candidates are sealed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..domain.commands import (
     AbandonRun,
     AnyCommand,
-    Append,
     AttestInSession,
     ClaimContinuation,
-    CommitOutcome,
     EndRun,
     OpenRun,
-    PrepareTool,
-    RecordStep,
-    RefuseCall,
 )
 from ..domain.continuation.decisions import AncestorHead
-from ..domain.decision import Refusal, misfit
+from ..domain.decision import Decision, Refusal, misfit
 from ..domain.errors import StoreDamaged
 from ..domain.events.event import Event
 from ..domain.events.run import PrefixRef, RunClaimed
 from ..domain.identifiers import RunId, run_stream, session_stream
 from ..domain.reasons import LedgerIssue, WriteRefusal
+from ..domain.recovery.event_facts import event_facts
 from ..domain.run.state import Run, RunDraft
 from ..domain.sealing import SealedEvent, digest_of, seal
 from ..domain.session.state import Session
 from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
-from .deciding import World, decide, fits, run_of, source_of
+from .deciding import OF_ONE_RUN, World, decide, fits, run_of, source_of
 from .state_cache import StateCache
 from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable, standing_of
 
@@ -51,6 +47,9 @@ class UnsoundEvent(ValueError):
         self.code = code
 
 
+Streams: TypeAlias = tuple[str, ...]
+
+
 class Proposal(NamedTuple):
     """What was decided, and the streams whose states it was decided on.
 
@@ -59,7 +58,7 @@ class Proposal(NamedTuple):
     """
 
     decided: tuple[SealedEvent, ...] | Refusal | None
-    streams: frozenset[str] = frozenset()
+    streams: Streams = ()
 
 
 class Heads:
@@ -86,14 +85,12 @@ class Heads:
         """
         if refusal := fits(command):
             return Proposal(refusal)
-        world, streams = self._world(command)
-        if (world.run.tools.issues or world.source.tools.issues) and world.damage is None:
-            raise StoreDamaged(contradiction(world.run) or contradiction(world.source) or "")
+        streams, decide, states = self._question(command)
         try:
-            decided = decide(command, world)
+            decided = decide(*states, command)
             if isinstance(decided, Refusal):
                 return Proposal(decided, streams)
-            if self._moved and (moved := streams & self._moved) and not moved.issubset(e.stream for e in decided):
+            if self._moved and self._hangs(streams, decided):
                 return Proposal(None, streams)
             return tuple.__new__(Proposal, (self._advance(decided), streams))  # in half the time: nearly always
         except UnsoundEvent as error:
@@ -103,14 +100,31 @@ class Heads:
         except ValueError as error:  # no canonical form, too large, or a derived fact that cannot be
             return Proposal(misfit(str(error)), streams)
 
-    def _world(self, command: AnyCommand) -> tuple[World, frozenset[str]]:
+    def _hangs(self, streams: Streams, decided: Sequence[Event]) -> bool:
+        """Whether one of the streams was moved by this group, and is not written by what was decided on it."""
+        moved = self._moved.intersection(streams)
+        return bool(moved) and not moved.issubset(event.stream for event in decided)
+
+    def _question(self, command: AnyCommand) -> tuple[Streams, Callable[..., Decision], tuple[Any, ...]]:
+        """The streams that a command is decided on, what decides it, and the states that this is given."""
+        decide_alone = OF_ONE_RUN.get(type(command))  # type: ignore[arg-type]  # there are others
+        if decide_alone is None:
+            world, streams = self._world(command)
+            found = contradiction(world.run) or contradiction(world.source)
+            if found is not None and world.damage is None:
+                raise StoreDamaged(found)
+            return streams, decide, (world,)
+        of_session, of_run = session_stream(command.session_id), run_stream(run_of(command))
+        session, run = self.head(of_session).session(), self.head(of_run).run()
+        if (damage := contradiction(run)) is not None:
+            raise StoreDamaged(damage)
+        return (of_session, of_run), decide_alone, (session, run)
+
+    def _world(self, command: AnyCommand) -> tuple[World, Streams]:
+        """Read what a command is decided on that is not decided on its session and run alone."""
         run_id, streams = run_of(command), [session_stream(command.session_id)]
         session = self.head(streams[0]).session()
         run, head, source = NO_RUN, None, NO_RUN
-        if type(command) in _OF_ONE_RUN:  # T1 and T2, above all
-            streams.append(run_stream(run_id))
-            run = self.head(streams[-1])
-            return World(session, run.run(), run.digest, _NO_RUN), frozenset(streams)
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
         if not isinstance(command, AbandonRun | AttestInSession):
             streams.append(run_stream(run_id))
@@ -134,7 +148,7 @@ class Heads:
             damage=seen.damage,
             suspected=_NO_RUN if seen.readable is None else seen.readable.suspected,
         )
-        return world, frozenset(streams)
+        return world, tuple(dict.fromkeys(streams))
 
     def _look(self, command: AnyCommand, session: Session) -> _Seen:
         """Read what few commands need beside the states."""
@@ -194,7 +208,7 @@ class Heads:
         if type(head.state) is Run:
             draft = RunDraft(head.state)
             _take_sound(draft, event)
-            after = Head(sealed.sequence, sealed.digest, draft.last())
+            after = tuple.__new__(Head, (sealed.sequence, sealed.digest, draft.last()))  # in half the time
         else:
             after = advance(head, sealed)
         stream = sealed.stream
@@ -212,19 +226,18 @@ class Heads:
 
 
 _NO_RUN = NO_RUN.run()
-_OF_ONE_RUN = frozenset({Append, RefuseCall, RecordStep, PrepareTool, CommitOutcome})
-"""Commands that are decided on their session and run, and on nothing else."""
 
 
 def _take_sound(draft: RunDraft, event: Any) -> None:
-    fields = event.__dict__  # much quicker than attributes of a pydantic model
-    spine = (fields["session_id"], fields["run_id"], fields["turn_id"], fields["invocation_id"])
-    if draft.opening is not None and spine != draft.tools.identity:
+    tools = draft.tools
+    identity = tools.identity
+    fact = event_facts(event, identity)
+    if fact.identity is not identity and draft.opening is not None:
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
-    known = len(draft.tools.issues)
-    draft.take(event)
-    if len(draft.tools.issues) > known:
-        raise UnsoundEvent(event, draft.tools.issues[-1].code)
+    known = len(tools.issues)
+    draft.take_as(event, fact)
+    if len(tools.issues) > known:
+        raise UnsoundEvent(event, tools.issues[-1].code)
 
 
 @dataclass(slots=True)

@@ -120,9 +120,9 @@ def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> byte
         members: its members and whatever is to stand beside them; they are replaced by what is written.
         levels_left: how many containers may stand inside one another.
     """
-    for name in _loose_members(part.__class__):
+    for name in _loose_members(type(part)):
         member = members[name]
-        kind = type(member)
+        kind: type[object] = type(member)
         if kind not in _ATOMS:
             members[name] = _writer_of(kind)(member, levels_left - 1)
     if not _WRITTEN.issuperset(map(type, members.values())):
@@ -152,6 +152,10 @@ def _word(member: Any, _levels_left: int) -> object:
     return member._value_
 
 
+def _is_word(kind: type[object]) -> bool:
+    return kind in _ATOMS or issubclass(kind, StrEnum)
+
+
 def _json(value: Any, levels_left: int) -> object:
     text = canonical.encode_plain(value, levels_left)
     return _AWKWARD if text is None else canonical.Fragment(text)
@@ -161,7 +165,7 @@ def _sequence(members: tuple[Any, ...], levels_left: int) -> object:
     """A tuple, which holds words or parts."""
     written: list[object] = list(members)
     for place, member in enumerate(members):
-        kind = type(member)
+        kind: type[object] = type(member)
         if kind not in _ATOMS:
             written[place] = _writer_of(kind)(member, levels_left - 1)
     text = canonical.encode_written(written) if _WRITTEN.issuperset(map(type, written)) else None
@@ -174,11 +178,7 @@ def _part(part: BaseModel, levels_left: int) -> object:
     # A frozen part never changes, but what it holds may: one that is not empty any more is looked at anew.
     if known is not None and known.part is part and not any(known.empty):
         return known.text
-    held = [
-        member
-        for member in part.__dict__.values()
-        if type(member) not in _ATOMS and _writer_of(type(member)) is not _word
-    ]
+    held = [member for member in part.__dict__.values() if not _is_word(type(member))]
     state = _quickly(part, part.__dict__.copy(), levels_left)
     if state is None:
         return _AWKWARD

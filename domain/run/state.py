@@ -23,6 +23,7 @@ from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted
 from ..identifiers import GrantId, HandleId, RequestId
 from ..persistent_map import Map, PersistentMap, TransientMap
 from ..recovery.event_facts import event_facts
+from ..recovery.facts import Fact
 from ..recovery.scanner import Scanner
 
 Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
@@ -152,8 +153,12 @@ class RunDraft:
 
     def take(self, event: RunEvent) -> None:
         """Fold one more fact in; never refuses."""
+        self.take_as(event, event_facts(event, self.tools.identity))
+
+    def take_as(self, event: RunEvent, fact: Fact) -> None:
+        """The same for an event of which the scanner's fact was made already."""
         self.sequence += 1
-        self.tools.feed(event_facts(event, self.tools.identity), self.sequence)
+        self.tools.feed(fact, self.sequence)
         # By its exact type: pydantic's classes are slow to say that something is none of theirs.
         take = self._TAKE.get(type(event))
         if take is not None:
