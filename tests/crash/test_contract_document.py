@@ -6,12 +6,13 @@ from pathlib import Path
 
 from safepoint.ports.failpoints import DESCRIPTIONS, Failpoint
 
-from .harness.contract import EXPECTED, OF_CONTINUATIONS, OF_FILES, OF_RUNS, Expectation
+from .harness.contract import EXPECTED, OF_CONTINUATIONS, OF_FILES, OF_PROMISES, OF_RUNS, Expectation, LookedUp
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "crash-contract.md"
 
 
 FILES = "## When a file is looked at again"
+PROMISES = "## When another promise is kept"
 
 
 def rows(document: str) -> dict[str, list[str]]:
@@ -35,13 +36,25 @@ def test_every_point_is_documented_with_what_the_harness_expects_there() -> None
 def test_what_a_look_at_a_file_settles_is_documented_as_the_harness_expects_it() -> None:
     _, _, document = DOCUMENT.read_text().partition(FILES)
     assert rows(document.partition("\n## ")[0]) == {
-        str(point): [
-            *(f"{before} → {after}" for before, after in (looked_up.effects, looked_up.requests)),
-            looked_up.observation,
-            looked_up.became,
-        ]
-        for point, looked_up in OF_FILES.items()
+        str(point): looked_up_cells(looked_up) for point, looked_up in OF_FILES.items()
     }
+
+
+def looked_up_cells(looked_up: LookedUp) -> list[str]:
+    """A row of a look as it must stand there."""
+    counts = [f"{before} → {after}" for before, after in (looked_up.effects, looked_up.requests)]
+    return [*counts, looked_up.observation, looked_up.became]
+
+
+def test_what_a_look_settles_by_any_other_promise_is_documented_as_the_harness_expects_it() -> None:
+    _, _, document = DOCUMENT.read_text().partition(PROMISES)
+    lines = [line for line in document.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert shown == [
+        [f"`{mode}`", f"`{point}`", *looked_up_cells(looked_up)]
+        for mode, by_point in OF_PROMISES.items()
+        for point, looked_up in by_point.items()
+    ]
 
 
 def test_every_point_is_tried() -> None:

@@ -109,6 +109,27 @@ OF_FILES: Final[Mapping[Failpoint, LookedUp]] = MappingProxyType(
 )
 """For the tools that change a file, with `resume --reconcile`; at every other point the first table holds for them."""
 
+_READ_AGAIN = LookedUp((0, 0), (1, 2), "effect_free", "completed")
+_DELIVERED = LookedUp((0, 1), (1, 2), "redelivered", "completed")
+_DELIVERED_AGAIN = LookedUp((1, 1), (1, 2), "redelivered", "completed")
+_NEVER_STARTED = LookedUp((0, 0), (1, 2), "handle_settled", "completed, an error")
+_ENDED = LookedUp((1, 1), (1, 2), "handle_settled", "completed")
+_NO_PROMISE = "parked: contract_forbids_recovery"
+_BETWEEN: Final = tuple(OF_FILES)
+
+OF_PROMISES: Final[Mapping[str, Mapping[Failpoint, LookedUp]]] = MappingProxyType(
+    {
+        "replay_safe": dict.fromkeys(_BETWEEN, _READ_AGAIN),
+        "idempotent": dict(zip(_BETWEEN, (_DELIVERED, _DELIVERED, _DELIVERED_AGAIN, _DELIVERED_AGAIN), strict=True)),
+        "reattach": dict(zip(_BETWEEN, (_NEVER_STARTED, _NEVER_STARTED, _ENDED, _ENDED), strict=True)),
+        "never_auto_retry": {
+            point: LookedUp((effects, effects), (1, 1), "unreadable", _NO_PROMISE)
+            for point, effects in zip(_BETWEEN, (0, 0, 1, 1), strict=True)
+        },
+    }
+)
+"""By what the tool promised, with `resume --reconcile`; `reattach` is that of `run_shell`."""
+
 OF_RUNS: Final = tuple(point for point in Failpoint if not point.startswith(("P10", "P11")))
 """The points of an ordinary run, in order."""
 OF_CONTINUATIONS: Final = tuple(point for point in Failpoint if point.startswith("P11"))
