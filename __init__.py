@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .adapters.composition import Composition, Settings
     from .adapters.embedding import happenings as events
     from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
+    from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
     from .adapters.embedding.messages import messages, step, tool_call
     from .adapters.embedding.recorded import RecordedRun
     from .adapters.embedding.runtime import Runtime
@@ -77,6 +78,7 @@ __all__ = [
 _HOMES: Final = {
     "adapters.composition": ("Composition", "Settings"),
     "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
+    "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
     "adapters.embedding.recorded": ("RecordedRun",),
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
@@ -97,11 +99,13 @@ _HOMES: Final = {
 }
 _RENAMED: Final = {"open": "open_runtime"}
 _MODULES: Final = {"events": "adapters.embedding.happenings"}
+_OF_EXTRAS: Final = ("Configuration",)
+"""Names that need more than the core dependencies, so that `import *` leaves them out."""
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its home when it is first used, so that `import safepoint` stays cheap (PEP 562)."""
-    if name not in __all__:
+    if name not in __all__ and name not in _OF_EXTRAS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object
     if name in _MODULES:
@@ -116,4 +120,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names, imported or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_OF_EXTRAS})

@@ -14,6 +14,8 @@ STARTED = time.perf_counter()
 import importlib  # noqa: E402 (the clock comes first)
 import sys  # noqa: E402
 
+sys.modules["pydantic_settings"] = None  # type: ignore[assignment]  # of an extra; the container takes it where it is there
+
 DEPENDENCIES = {
     "anyio": ("CancelScope", "CapacityLimiter", "from_thread", "lowlevel", "to_thread"),
     "anyio.abc": ("TaskGroup",),

@@ -28,7 +28,7 @@ def seen_by_checkers() -> dict[str, tuple[str, str]]:
 
 
 def test_checkers_and_programs_see_the_same_names() -> None:
-    assert sorted(seen_by_checkers()) == safepoint.__all__
+    assert sorted(seen_by_checkers().keys() - {"Configuration"}) == safepoint.__all__
 
 
 def test_each_name_is_the_one_that_checkers_see() -> None:

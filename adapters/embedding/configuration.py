@@ -1,0 +1,133 @@
+"""What a program is opened with, from its arguments, the environment and `pyproject.toml`. SPEC section 17.
+
+It needs the extra `settings`; nothing else here imports it, so that a program without it starts the sooner.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ...application.stopping import BOUND_SECONDS
+from ..composition import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Settings
+from .blocking import SyncRuntime
+from .parts import Model, Permission, Tools
+from .runtime import Runtime
+
+try:
+    from pydantic_settings import (
+        BaseSettings,
+        PydanticBaseSettingsSource,
+        PyprojectTomlConfigSettingsSource,
+        SettingsConfigDict,
+    )
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "safepoint.Configuration needs pydantic-settings: install safepoint[settings]", name=missing.name
+    ) from missing
+
+_PATHS: Final = ("store", "workspace")
+_PARENTS_MAX: Final = 32
+
+
+class _Pyproject(PyprojectTomlConfigSettingsSource):
+    """The table `[tool.safepoint]` of the nearest `pyproject.toml`, whose relative paths start at its own folder."""
+
+    def __call__(self) -> dict[str, Any]:
+        found, file = super().__call__(), self.toml_file_path
+        assert isinstance(file, Path)  # as this kind of source makes it
+        return {name: str(file.parent / value) if name in _PATHS else value for name, value in found.items()}
+
+
+class Configuration(BaseSettings):
+    """Settings of a program: what its code says, else `SAFEPOINT_STORE` and so on, else `[tool.safepoint]`.
+
+    `pyproject.toml` is looked for in the present folder and those above it. A name that is not known there is an error,
+    and so is a value that does not fit (`pydantic.ValidationError`).
+
+    Attributes:
+        store: the database file, which one of the three must name; in `pyproject.toml` its path begins at that folder.
+        workspace: the folder that the tools work in, None for none.
+        model: as `open` takes it by name.
+        system_prompt: of the model.
+        permission: as `open` takes it by name.
+        resume: false turns continuing off, and deletes nothing.
+        auto_resume: whether a host continues by itself what a crash interrupted, once.
+        cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
+    """
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+        env_prefix="SAFEPOINT_",
+        pyproject_toml_table_header=("tool", "safepoint"),
+        pyproject_toml_depth=_PARENTS_MAX,
+        extra="forbid",
+        frozen=True,
+    )
+
+    store: Path | None = None
+    workspace: Path | None = None
+    model: str | None = None
+    system_prompt: str = ""
+    permission: Literal["allow", "ask", "deny"] = "allow"
+    resume: bool = True
+    auto_resume: bool = False
+    cancel_bound_seconds: float = Field(default=BOUND_SECONDS, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _names_a_store(self) -> Self:
+        if self.store is None:
+            raise ValueError("no store is named: give store=, SAFEPOINT_STORE, or `store` in [tool.safepoint]")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What the code says counts first, then the environment, then the file."""
+        return init_settings, env_settings, _Pyproject(settings_cls)
+
+    def settings(self) -> Settings:
+        """The settings of the composition."""
+        assert self.store is not None  # checked when it was made
+        switches = {
+            RESUME_VARIABLE: "1" if self.resume else "0",
+            AUTO_RESUME_VARIABLE: "1" if self.auto_resume else "0",
+        }
+        return Settings(
+            self.store.absolute(),
+            cancel_bound_seconds=self.cancel_bound_seconds,
+            auto_resume=self.auto_resume,
+            environment={**os.environ, **{name: "1" if on else "0" for name, on in switches.items()}},
+        )
+
+    def open(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> Runtime:
+        """Open a runtime: `async with safepoint.Configuration().open(tools=[pay]) as runtime`.
+
+        Args:
+            tools: as `open` takes them.
+            model: a provider in place of the one that is named.
+            permission: a gate in place of the word.
+
+        Raises:
+            ToolDefinitionError: a tool cannot be one as it is declared.
+        """
+        return Runtime(
+            self.settings(),
+            workspace=self.workspace,
+            model=self.model if model is None else model,
+            tools=tools,
+            system_prompt=self.system_prompt,
+            permission=self.permission if permission is None else permission,
+        )
+
+    def open_sync(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> SyncRuntime:
+        """As `open`, for a script without an event loop."""
+        return SyncRuntime(self.open(tools=tools, model=model, permission=permission))
