@@ -105,7 +105,7 @@ class Configuration(BaseSettings):
             self.store.absolute(),
             cancel_bound_seconds=self.cancel_bound_seconds,
             auto_resume=self.auto_resume,
-            environment={**os.environ, **{name: "1" if on else "0" for name, on in switches.items()}},
+            environment={**os.environ, **switches},
         )
 
     def open(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> Runtime:
