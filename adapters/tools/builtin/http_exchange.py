@@ -1,4 +1,4 @@
-"""One HTTP exchange with bounds on time and size, by the standard library alone. ADR 0055.
+"""One HTTP exchange with bounds on time and size, by the standard library alone. ADR 0059.
 
 Blocking, for a thread. It says of each failure whether anything can have been sent.
 """

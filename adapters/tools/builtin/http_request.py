@@ -1,4 +1,4 @@
-"""The tool `http_request`: to servers that the user named; what is safe to send again is said beforehand. ADR 0055."""
+"""The tool `http_request`: to servers that the user named; what is safe to send again is said beforehand. ADR 0059."""
 
 from __future__ import annotations
 
