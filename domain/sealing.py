@@ -122,7 +122,7 @@ def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> byte
     """
     for name in _loose_members(type(part)):
         member = members[name]
-        kind: type[object] = type(member)
+        kind: Any = type(member)
         if kind not in _ATOMS:
             members[name] = _writer_of(kind)(member, levels_left - 1)
     if not _WRITTEN.issuperset(map(type, members.values())):
@@ -165,7 +165,7 @@ def _sequence(members: tuple[Any, ...], levels_left: int) -> object:
     """A tuple, which holds words or parts."""
     written: list[object] = list(members)
     for place, member in enumerate(members):
-        kind: type[object] = type(member)
+        kind: Any = type(member)
         if kind not in _ATOMS:
             written[place] = _writer_of(kind)(member, levels_left - 1)
     text = canonical.encode_written(written) if _WRITTEN.issuperset(map(type, written)) else None
