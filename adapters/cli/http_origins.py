@@ -26,12 +26,12 @@ def http_origins(environment: Mapping[str, str] | None = None) -> dict[str, int 
 
     found: dict[str, int | None] = {}
     for one in filter(None, (part.strip() for part in given.split(","))):
-        url, _, seconds = one.partition("=")
+        url, said, seconds = one.partition("=")
         try:
             origin = origin_of(url)
         except ValueError as error:
             raise UsageError(f"{VARIABLE} names {url!r}, and {error}.", _HINT + _EXAMPLE) from error
-        if seconds and not (seconds.isascii() and seconds.isdigit() and 0 < int(seconds) < 10**9):
+        if said and not (seconds.isascii() and seconds.isdigit() and 0 < int(seconds) < 10**9):
             raise UsageError(f"{VARIABLE} gives {origin} no number of seconds: {seconds!r}.", _HINT + _EXAMPLE)
         found[origin] = int(seconds) if seconds else None
     return found
