@@ -146,11 +146,14 @@ def _options(
 
 
 def _log() -> None:
-    """The library logs for operators; a person at the terminal is told by the commands. SAFEPOINT_LOG=info shows it."""
+    """The library logs for operators; a person at the terminal is told by the commands. SAFEPOINT_LOG=info shows it.
+
+    Only this library's log: a provider's client logs whole requests, prompts and results among them (R15).
+    """
     logger = logging.getLogger("safepoint")
+    logger.propagate = False
     level = logging.getLevelNamesMapping().get(os.environ.get(LOG_VARIABLE, "").upper())
-    if level is None:
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
-        return
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s %(message)s")
+    handler = logging.NullHandler() if level is None else logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.NOTSET if level is None else level)

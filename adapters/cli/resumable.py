@@ -115,8 +115,8 @@ def commands_for(
         return commands
     provider = options.provider or recorded.provider
     if provider in ENDPOINTS and provider == recorded.provider and options.model is None:
-        named = () if options.provider is not None else ("--provider", provider)
-        return replace(commands, recorded_model=(*named, "--model", recorded.model))
+        asked = () if options.provider is not None else ("--provider", provider)
+        return replace(commands, recorded_model=(*asked, "--model", recorded.model))
     return replace(commands, script_missing=provider == SCRIPTED)
 
 

@@ -29,6 +29,7 @@ SAYS = {
         "build        outcome_unknown  completed  effect done",
         "send_letter  outcome_unknown  completed  effect done",
     ],
+    "own_sink.py": ["execution_started 1", "execution_completed 1"],
     "provider_histories.py": [
         "['ThinkingBlock', 'CallBlock'] tool_use",
         "['user', 'assistant', 'user']",
