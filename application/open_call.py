@@ -6,7 +6,7 @@ only the implementation is the block's, and no time-out of ours ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -125,6 +125,7 @@ class OpenCall:
         bound: the call with its contract, or why it is refused.
         tasks: where the boundary waits for the block.
         torn: told when the operation is left without an outcome, or its outcome was not recorded.
+        answered: awaited when the outcome is recorded.
 
     Attributes:
         call: as it was recorded.
@@ -139,6 +140,7 @@ class OpenCall:
         stopping: Stopping,
         tasks: TaskGroup,
         torn: Callable[[], None],
+        answered: Callable[[], Awaitable[None]],
     ) -> None:
         self.call = call
         self._boundary = boundary
@@ -146,6 +148,7 @@ class OpenCall:
         self._stopping = stopping
         self._tasks = tasks
         self._torn = torn
+        self._answered = answered
         self._bound = bound
         self._needs_permission = isinstance(bound, BoundCall) and bound.needs_permission
         if isinstance(bound, BoundCall):
@@ -276,6 +279,8 @@ class OpenCall:
         with CancelScope(shield=True):
             await self._done.wait()
         if self._error is None:
+            if error is None:
+                await self._answered()
             return
         self._torn()
         if error is None or self._declared is not None:

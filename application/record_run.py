@@ -115,6 +115,7 @@ class RecordRun:
         async with self._drive.driving(begun) as live:
             run = RecordedRun(self._run_agent.recording(begun, live, agent), tasks)
             try:
+                await run.begin()
                 yield run
             except Exception as error:
                 await run.failed(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from anyio.abc import TaskGroup
 
@@ -20,21 +20,24 @@ from ..domain.identifiers import ExecutionIdentity, ToolCallId
 from ..domain.operation.state import Phase, operations_of
 from ..domain.reasons import FailureClass
 from ..domain.replay.items import Item
-from ..domain.tool_arguments import NotStrictJson
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
+from ..ports.tool_catalog import BoundCall
 from .agent_loop import RunOutcome
+from .before_dispatch import refusal
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
 from .open_call import Answer, OpenCall, RunStopped, answer_of
 from .preflight import Refused
+from .run_checkpoints import UNBOUND, NoCheckpoints, may_write
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
 
+_UNANSWERED: Final = frozenset({Phase.CALLED, Phase.DISPATCHED})
 Does: TypeAlias = Callable[..., Any]
 """Carries a call out: gets its arguments by name, and returns or awaits the result."""
 
@@ -47,6 +50,7 @@ class RecordingParts:
         blocks: carries out calls whose effect happens in a block of the loop's own code.
         functions: carries out calls by functions.
         budget: what the turn may use.
+        checkpoints: binds the run to the content of its workspace, where its lineage is.
     """
 
     recorder: RunRecorder
@@ -57,6 +61,7 @@ class RecordingParts:
     stopping: Stopping
     ids: Ids
     budget: Budget
+    checkpoints: NoCheckpoints
 
 
 class RecordedRun:
@@ -76,8 +81,7 @@ class RecordedRun:
         self._stopping = parts.stopping
         self._tasks = tasks
         self._calls: dict[str, ToolCalled] = {}
-        self._unreadable: dict[ToolCallId, NotStrictJson] = {}
-        self._taken: set[ToolCallId] = set()
+        self._bound: dict[ToolCallId, BoundCall | Refused] = {}
         self._torn = False
         self._text = ""
 
@@ -106,6 +110,14 @@ class RecordedRun:
             raise RunStopped(self.identity.run_id, self.stopped_by)
         self._parts.budget.check()
 
+    async def begin(self) -> None:
+        """Bind the run to its workspace's content, where its lineage is; before anything else.
+
+        Raises:
+            StoreError, WriteRefused: it could not be recorded.
+        """
+        await self._parts.checkpoints.at_start()
+
     # ---- what happens -----------------------------------------------------------------------------------------------
 
     async def model_step(self, finished: StepFinished) -> Step:
@@ -128,10 +140,28 @@ class RecordedRun:
         step = step_of(finished, self._recorder, await self._recorder.run(), self._parts.ids)
         await self._recorder.record_step(step.facts)
         self._text = step.text or self._text
-        self._unreadable.update(step.unreadable)
+        await self._bind(step)
         self._calls.update({call.provider_call_id: call for call in step.calls if call.provider_call_id})
         self._calls.update({call.call_id: call for call in step.calls})
         return step
+
+    async def _bind(self, step: Step) -> None:
+        """Check the calls, and keep what the workspace holds before the first of them may write."""
+        bind = self._parts.functions.bind
+        bound = {call.call_id: bind(call, step.unreadable.get(call.call_id)) for call in step.calls}
+        if (detail := await self._parts.checkpoints.before_step(bound.values())) is not None:
+            refused = refusal(f"the workspace could not be kept as it was before this: {detail}")
+            bound = {
+                key: refused if isinstance(one, BoundCall) and may_write(one) else one for key, one in bound.items()
+            }
+        self._bound.update(bound)
+
+    async def _answered(self) -> None:
+        """Keep what the workspace holds after the last answer of a step."""
+        if self._parts.checkpoints is UNBOUND:
+            return
+        if not any(operation.phase in _UNANSWERED for operation in operations_of(await self._recorder.run())):
+            await self._parts.checkpoints.when_settled()
 
     async def steer(self, text: str) -> None:
         """Record what the user says while the run goes on; it is shown after the answers of the step that is open.
@@ -151,10 +181,9 @@ class RecordedRun:
             ValueError: no step recorded such a call, or it was carried out before.
             RunStopped: an operation of the run was left without an outcome, or it could not be recorded.
         """
-        called = self._take(call)
-        boundary = self._parts.blocks
-        bound = boundary.bind(called, self._unreadable.get(called.call_id))
-        return OpenCall(called, bound, boundary, self._recorder, self._stopping, self._tasks, self._tear)
+        called, bound = self._take(call)
+        blocks, tasks = self._parts.blocks, self._tasks
+        return OpenCall(called, bound, blocks, self._recorder, self._stopping, tasks, self._tear, self._answered)
 
     async def call(self, call: ToolCalled | str, function: Does | None = None) -> Answer:
         """Carry one recorded call out by a function, with the time-outs and the stopping of our own loop.
@@ -173,9 +202,8 @@ class RecordedRun:
             StoreError, WriteRefused: something could not be recorded.
             ValueError: as `tool_call`.
         """
-        called = self._take(call)
+        called, bound = self._take(call)
         boundary = self._parts.functions
-        bound = boundary.bind(called, self._unreadable.get(called.call_id))
         try:
             if isinstance(bound, Refused):
                 await boundary.refuse(called, bound)
@@ -187,6 +215,7 @@ class RecordedRun:
         answered = answer_of(self._recorder, called)
         if answered is None:
             raise RunStopped(self.identity.run_id, self.stopped_by)
+        await self._answered()
         return answered
 
     def answer(self, call: ToolCalled | str) -> Answer | None:
@@ -203,14 +232,13 @@ class RecordedRun:
             raise ValueError(f"no step of run {self.identity.run_id} recorded a call {call_id!r}")
         return self._calls[call_id]
 
-    def _take(self, call: ToolCalled | str) -> ToolCalled:
+    def _take(self, call: ToolCalled | str) -> tuple[ToolCalled, BoundCall | Refused]:
         called = self._called(call)
-        if called.call_id in self._taken:
+        if called.call_id not in self._bound:
             raise ValueError(f"call {called.call_id} of {called.tool_name} was carried out before")
         if self._torn:
             raise RunStopped(self.identity.run_id, self.stopped_by)
-        self._taken.add(called.call_id)
-        return called
+        return called, self._bound.pop(called.call_id)
 
     def _tear(self) -> None:
         self._torn = True

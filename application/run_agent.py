@@ -184,12 +184,14 @@ class RunAgent:
         from .run_history import RunHistory
 
         begun.proof.use()
+        screen = screen or Screen()
         recorder, stopping = live.recorder, live.stopping
+        checkpoints = self._checkpoints(begun, recorder, agent, screen)
         blocks, functions = self._boundaries(
             begun,
             recorder,
             agent,
-            screen or Screen(),
+            screen,
             stopping,
             live.questions,
             HandedOver(stopping, format_seconds_max=self._limits.format_seconds_max),
@@ -200,10 +202,11 @@ class RunAgent:
             RunHistory(recorder, begun.history),
             blocks,
             functions,
-            self._ending(recorder, stopping),
+            self._ending(recorder, stopping, checkpoints),
             stopping,
             self._ids,
             Budget(recorder, begun.budgets, begun.used),
+            checkpoints,
         )
 
     def _own(self, stopping: Stopping) -> Implementations:

@@ -35,7 +35,7 @@ from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition, Settings
 from .happenings import Watch
 from .messages import Format
-from .parts import Model, Permission, Tools
+from .parts import Keep, Model, Permission, Tools
 from .recorded import RecordedRun
 from .runtime import Runtime
 from .session import Session
@@ -305,11 +305,12 @@ def open_sync(
     tools: Tools = (),
     system_prompt: str = "",
     permission: Permission = "allow",
+    checkpoints: Keep = "none",
 ) -> SyncRuntime:
     """As `open`, for a script without an event loop: `with safepoint.open_sync("agent.db") as runtime`.
 
     Args:
-        store, workspace, model, tools, system_prompt, permission: as `open` takes them.
+        store, workspace, model, tools, system_prompt, permission, checkpoints: as `open` takes them.
 
     Raises:
         ToolDefinitionError: a tool cannot be one as it is declared.

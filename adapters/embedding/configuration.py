@@ -54,6 +54,7 @@ class Configuration(BaseSettings):
         model: as `open` takes it by name.
         system_prompt: of the model.
         permission: as `open` takes it by name.
+        checkpoints: as `open` takes them.
         resume: false turns continuing off, and deletes nothing.
         auto_resume: whether a host continues by itself what a crash interrupted, once.
         cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
@@ -72,6 +73,7 @@ class Configuration(BaseSettings):
     model: str | None = None
     system_prompt: str = ""
     permission: Literal["allow", "ask", "deny"] = "allow"
+    checkpoints: Literal["git", "none"] = "none"
     resume: bool = True
     auto_resume: bool = False
     cancel_bound_seconds: float = Field(default=BOUND_SECONDS, ge=0, allow_inf_nan=False)
@@ -126,6 +128,7 @@ class Configuration(BaseSettings):
             tools=tools,
             system_prompt=self.system_prompt,
             permission=self.permission if permission is None else permission,
+            checkpoints=self.checkpoints,
         )
 
     def open_sync(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> SyncRuntime:

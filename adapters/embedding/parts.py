@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ...application.agent import Agent
+from ...ports.checkpoints import Checkpoints
 from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
 from ...ports.tool_catalog import ToolCatalog
@@ -22,6 +23,8 @@ from ..tools.catalog import FunctionCatalog, Tool
 Permission: TypeAlias = Literal["allow", "ask", "deny"] | PermissionGate
 """`allow`: every tool that the program gave, but no repeat of an effect that is not settled. `ask`: calls that may have
 an effect wait for a person, here or in another process. `deny`: nothing but reading."""
+Keep: TypeAlias = Literal["git", "none"]
+"""Whether runs are bound to the content of their workspace, kept by Git."""
 Tools: TypeAlias = ToolCatalog | Iterable[Callable[..., Any] | Tool]
 Model: TypeAlias = ModelProvider | str | None
 
@@ -118,16 +121,23 @@ def placed(
     workspace: str | os.PathLike[str] | None,
     store: Path,
     workspaces: WorkspaceIdentity,
+    keep: Callable[[], Checkpoints],
+    checkpoints: Keep,
 ) -> Agent:
     """Put an agent into its folder.
 
     Args:
         workspace: gets its marker; None for an agent whose tools work in no folder: it is then in the store's, which is
             only looked at.
+        keep: makes what keeps the content of folders.
+        checkpoints: whether new turns are bound to it; continuations go on as their lineage began.
 
     Raises:
         WorkspaceUnusable: it is not there, or cannot be trusted.
+        ValueError: there is no workspace whose content could be kept, or no such kind.
     """
+    if checkpoints not in get_args(Keep) or (checkpoints != "none" and workspace is None):
+        raise ValueError(f"checkpoints={checkpoints!r} needs a workspace, and is one of {', '.join(get_args(Keep))}")
     if workspace is None:
         seen = workspaces.observe(str(store.parent))
         identity = seen.identity if isinstance(seen, WorkspaceSeen) else None
@@ -136,4 +146,5 @@ def placed(
     seen = workspaces.ensure(folder)
     if not isinstance(seen, WorkspaceSeen):
         raise WorkspaceUnusable(folder, seen)
-    return Agent(model, catalog, gate, system_prompt, Path(seen.canonical_path), seen.identity)
+    folder, begin = seen.canonical_path, checkpoints != "none"
+    return Agent(model, catalog, gate, system_prompt, Path(folder), seen.identity, keep(), begin)

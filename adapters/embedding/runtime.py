@@ -20,7 +20,7 @@ from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition, Settings
 from ..composition import Runtime as Opened
-from .parts import Model, Permission, Tools, catalog_of, gate_of, model_of, placed
+from .parts import Keep, Model, Permission, Tools, catalog_of, gate_of, model_of, placed
 from .session import Session
 
 
@@ -40,6 +40,7 @@ class Runtime:
         tools: Tools = (),
         system_prompt: str = "",
         permission: Permission = "allow",
+        checkpoints: Keep = "none",
     ) -> None:
         settings = store if isinstance(store, Settings) else Settings(Path(store).absolute())
         self._opened = Opened(settings)
@@ -49,6 +50,7 @@ class Runtime:
         self._gate = gate_of(permission)
         self._system_prompt = system_prompt
         self._workspace = workspace
+        self._checkpoints = checkpoints
         self._agent: Agent | None = None
         self._tasks: TaskGroup | None = None
         self._sessions: WeakValueDictionary[SessionId, Session] = WeakValueDictionary()
@@ -76,6 +78,8 @@ class Runtime:
                 self._workspace,
                 settings.store,
                 self.parts.workspaces(),
+                self.parts.checkpoints,
+                self._checkpoints,
             )
             self._tasks = anyio.create_task_group()
             await self._tasks.__aenter__()
@@ -156,6 +160,7 @@ def open_runtime(
     tools: Tools = (),
     system_prompt: str = "",
     permission: Permission = "allow",
+    checkpoints: Keep = "none",
 ) -> Runtime:
     """Open a store for one program: `async with safepoint.open("agent.db", tools=[pay]) as runtime`. SPEC section 17.
 
@@ -171,11 +176,19 @@ def open_runtime(
         permission: `allow`: every tool that is given here, but no repeat of an effect that is not settled. `ask`: what
             may have an effect waits for a person's `Session.decide`, or for `safepoint approve`. `deny`: nothing but
             reading. Or a gate of one's own.
+        checkpoints: `git`: new turns are bound to the content of the workspace, which a resume compares (see
+            `docs/workspace.md`).
 
     Raises:
         ToolDefinitionError: a tool cannot be one as it is declared.
         ValueError: there is no such permission.
     """
     return Runtime(
-        store, workspace=workspace, model=model, tools=tools, system_prompt=system_prompt, permission=permission
+        store,
+        workspace=workspace,
+        model=model,
+        tools=tools,
+        system_prompt=system_prompt,
+        permission=permission,
+        checkpoints=checkpoints,
     )

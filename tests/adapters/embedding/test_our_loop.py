@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -278,3 +279,21 @@ def test_a_runtime_without_a_workspace_marks_no_folder(tmp_path: Path) -> None:
 
     anyio.run(main)
     assert not (tmp_path / ".safepoint-workspace.json").exists()
+
+
+def test_turns_may_be_bound_to_the_content_of_their_workspace(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    subprocess.run(["git", "init", "--quiet", str(workspace)], check=True)
+
+    async def main(**more: Any) -> None:
+        async with opened(tmp_path, PlannedModel(list(PAYS)), **more) as runtime:
+            result = await runtime.session("bill").run("Pay.")
+            with runtime.parts.events().snapshot() as reader:
+                stored = b"".join(row.state for row in reader.read(f"run:{result.run_id}"))
+            assert stored.count(b"workspace.checkpoint_accepted.v1") == 2
+
+    anyio.run(partial(main, workspace=workspace, checkpoints="git"))
+    for unusable in ({"workspace": None, "checkpoints": "git"}, {"checkpoints": "tape"}):
+        with pytest.raises(ValueError, match="needs a workspace, and is one of git, none"):
+            anyio.run(partial(main, **unusable))
