@@ -125,7 +125,7 @@ class _Intake:
 
     def _call_id(self, offered: str | None) -> ToolCallId:
         """The provider's id where it names this call alone in the whole run (field report r3-027), else one of ours."""
-        if offered and offered not in self._taken and self._run.calls.get(offered) is None and _legal(offered):
+        if offered and offered not in self._taken and self._run.tools.call(offered) is None and _legal(offered):
             self._taken.add(offered)
             return ToolCallId(offered)
         return self._ids.fresh(ToolCallId)

@@ -20,7 +20,7 @@ from ..domain.reasons import RecoveryReason, WriteRefusal
 from ..domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
 from ..domain.tool_results import PreparedResult
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
-from ..ports.reconciler import AskedOperation, Observed, Reconciler
+from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
@@ -179,6 +179,8 @@ class ReconcileOperations:
         asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity)
         try:
             observed = await in_thread(partial(reconciler.observe, asked))
+        except NotSeenNow as error:
+            return LeftAlone(Left.NOT_SEEN, str(error))
         except Exception as error:  # noqa: BLE001 (a third party's code: it could not look, which proves nothing)
             return LeftAlone(Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} raised {type(error).__name__}")
         if observed.observation is Observation.HANDLE_RUNNING:
@@ -201,7 +203,7 @@ class ReconcileOperations:
         await self._ledger.execute(bundle)
         if prepared is None:
             return NowParked(by.observation, RecoveryReason(bundle.decided.reason), detail)
-        if any(one.life is Life.SUPERVISED for one in run.deliveries.get(seen.dispatch.operation_id) or ()):
+        if any(one.life is Life.SUPERVISED for one in run.deliveries_of(seen.dispatch.operation_id)):
             with contextlib.suppress(Exception):  # its lock was the proof that is not needed any more
                 await in_thread(partial(self._supervisor.forget, seen.dispatch.operation_id))
         return Completed(by.observation, prepared.is_error, detail)

@@ -38,8 +38,7 @@ def command_of(
         notice = None if over else _notice(spines, owned, operation, said, stated.event_id)
         return AttestInSession(*guard, run_id, stated, notice)
     called, dispatch = operation.called, operation.dispatch
-    assert called is not None  # a record that lacks one is damaged
-    assert dispatch is not None
+    assert dispatch is not None  # a record that lacks one is damaged
     identity = ExecutionIdentity(owned.session_id, run_id, dispatch.turn_id, dispatch.invocation_id)
     attested = ToolAttested(
         **spines.run(identity),
@@ -52,6 +51,7 @@ def command_of(
     answered = operation.phase is Phase.SETTLED
     response = None
     if not over and not answered:
+        assert called is not None  # likewise
         response = response_of(spines.run(identity), called, said.operation_id, _prepared(said))
     moved_on = session.head is None or session.head.run_id != run_id
     told = not over and (answered or moved_on)

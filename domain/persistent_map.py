@@ -122,7 +122,8 @@ class PersistentMap(Generic[K, V]):
 
     def discard(self, key: K) -> Self:
         """A map without this key; the present one stays as it is."""
-        if (value := self._find(key)) is _ABSENT:
+        value = self._entries.get(key, _ABSENT) if self._newer is None else self._find(key)
+        if value is _ABSENT:
             return self
         try:
             del self._right
@@ -130,9 +131,11 @@ class PersistentMap(Generic[K, V]):
             held = self._held()
             del held[key]
             return self.__class__(held)
-        newest = self.__class__(self._entries)
+        entries = self._entries
+        newest = object.__new__(self.__class__)  # likewise: T2 does this twice
+        newest._entries, newest._newer, newest._right = entries, None, True
         self._newer = (key, value, newest)
-        del self._entries[key]
+        del entries[key]
         return newest
 
     def fork(self) -> Self:

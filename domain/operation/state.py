@@ -43,14 +43,14 @@ class Operation(NamedTuple):
 
     @property
     def called(self) -> ToolCalled | None:
-        """What the model asked for, None where only a dispatch is known."""
+        """What the model asked for; None where only a dispatch is known, and once it is certain what came of it."""
         return self.run.calls.get(self.record.call_id)
 
     @property
     def deliveries(self) -> tuple[ToolDispatched | ToolRedeliveryStarted, ...]:
         """T1 and whatever was delivered again, in order."""
         record = self.record
-        return () if record.operation_id is None else self.run.deliveries.get(record.operation_id) or ()
+        return () if record.operation_id is None else self.run.deliveries_of(record.operation_id)
 
     @property
     def call_id(self) -> ToolCallId:
@@ -65,9 +65,8 @@ class Operation(NamedTuple):
     @property
     def dispatch(self) -> ToolDispatched | None:
         """T1, None while the call was not dispatched."""
-        deliveries = self.deliveries
-        first = deliveries[0] if deliveries else None
-        return first if isinstance(first, ToolDispatched) else None
+        operation_id = self.record.operation_id
+        return None if operation_id is None else self.run.dispatches.get(operation_id)
 
     @property
     def operation_id(self) -> OperationId | None:
@@ -81,7 +80,7 @@ class Operation(NamedTuple):
 
     @property
     def args(self) -> Json:
-        """The arguments as they are stored."""
+        """The arguments as they are stored, None once it is certain what came of the call."""
         return None if self.called is None else self.called.args
 
     @property

@@ -19,7 +19,7 @@ from ..events.outside import (
     PermissionRequested,
 )
 from ..events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunOpened
-from ..events.tool import ToolCalled, ToolDispatched, ToolRedeliveryStarted
+from ..events.tool import Effect, ToolCalled, ToolDispatched, ToolRedeliveryStarted, ToolResponded
 from ..identifiers import GrantId, HandleId, RequestId
 from ..persistent_map import Map, PersistentMap, TransientMap
 from ..recovery.event_facts import event_facts
@@ -51,7 +51,8 @@ class Run:
         sequence: how many facts it was folded from.
         permissions: all questions by request; `asked` has their requests by call, and `open_requests` the open ones.
         jobs: work that goes on, attached or not.
-        calls, deliveries: by call id, and by operation id.
+        calls: those whose effect may be asked for yet, by call id: neither answered for certain nor refused.
+        dispatches, redeliveries: by operation id, T1 and what was delivered after it.
         grants_used: grants that a dispatch named.
         tools: the scanner's account of calls, dispatches, outcomes and recovery.
     """
@@ -67,7 +68,8 @@ class Run:
     open_requests: tuple[RequestId, ...] = ()
     jobs: Mapping[HandleId, BackgroundStarted] = field(default_factory=dict)
     calls: Map[str, ToolCalled] = field(default_factory=PersistentMap)
-    deliveries: Map[str, tuple[Delivery, ...]] = field(default_factory=PersistentMap)
+    dispatches: Map[str, ToolDispatched] = field(default_factory=PersistentMap)
+    redeliveries: Map[str, tuple[Delivery, ...]] = field(default_factory=PersistentMap)
     grants_used: frozenset[GrantId] = frozenset()
     tools: Scanner = field(default_factory=Scanner.persistent)
 
@@ -80,6 +82,11 @@ class Run:
     def open_permissions(self) -> tuple[Permission, ...]:
         """The questions that wait for a person, in the order in which they were asked."""
         return tuple(one for request in self.open_requests if (one := self.permissions.get(request)) is not None)
+
+    def deliveries_of(self, operation_id: str) -> tuple[Delivery, ...]:
+        """T1 and whatever was delivered again, in order."""
+        first, later = self.dispatches.get(operation_id), self.redeliveries.get(operation_id) or ()
+        return later if first is None else (first, *later)
 
     def permissions_of(self, call_id: str) -> tuple[Permission, ...]:
         """The questions about a call, in the order in which they were asked."""
@@ -116,7 +123,8 @@ class RunDraft:
     open_requests: tuple[RequestId, ...]
     jobs: Mapping[HandleId, BackgroundStarted]
     calls: Map[str, ToolCalled]
-    deliveries: Map[str, tuple[Delivery, ...]]
+    dispatches: Map[str, ToolDispatched]
+    redeliveries: Map[str, tuple[Delivery, ...]]
     grants_used: frozenset[GrantId]
     tools: Scanner
 
@@ -129,7 +137,8 @@ class RunDraft:
         self.permissions = TransientMap[str, Permission]()
         self.asked = TransientMap[str, tuple[RequestId, ...]]()
         self.calls = TransientMap[str, ToolCalled]()
-        self.deliveries = TransientMap[str, tuple[Delivery, ...]]()
+        self.dispatches = TransientMap[str, ToolDispatched]()
+        self.redeliveries = TransientMap[str, tuple[Delivery, ...]]()
         self.tools = Scanner.transient()
 
     def run(self) -> Run:
@@ -140,7 +149,8 @@ class RunDraft:
             permissions=self.permissions.fork(),
             asked=self.asked.fork(),
             calls=self.calls.fork(),
-            deliveries=self.deliveries.fork(),
+            dispatches=self.dispatches.fork(),
+            redeliveries=self.redeliveries.fork(),
             tools=self.tools.fork(),
         )
         return made
@@ -188,12 +198,24 @@ class RunDraft:
     def _take_claimed(self, event: RunClaimed) -> None:
         self.claimed = event
 
-    def _take_delivery(self, event: Delivery) -> None:
-        operation_id, deliveries = event.operation_id, self.deliveries
-        earlier = deliveries.get(operation_id)
-        self.deliveries = deliveries.set(operation_id, (event,) if earlier is None else (*earlier, event))
-        if type(event) is ToolDispatched and event.grant_id is not None:
-            self.grants_used |= {event.grant_id}
+    def _take_dispatched(self, event: ToolDispatched) -> None:
+        fields = event.__dict__  # much quicker than attributes of a pydantic model
+        operation_id, dispatches, redeliveries = fields["operation_id"], self.dispatches, self.redeliveries
+        if dispatches.get(operation_id) is None and redeliveries.get(operation_id) is None:
+            self.dispatches = dispatches.set(operation_id, event)
+        else:
+            self._take_redelivery(event)  # of a damaged run
+        if (grant_id := fields["grant_id"]) is not None:
+            self.grants_used |= {grant_id}
+
+    def _take_redelivery(self, event: Delivery) -> None:
+        earlier = self.redeliveries.get(event.operation_id) or ()
+        self.redeliveries = self.redeliveries.set(event.operation_id, (*earlier, event))
+
+    def _take_responded(self, event: ToolResponded) -> None:
+        fields = event.__dict__
+        if fields["effect"] is not Effect.UNKNOWN:  # else somebody may have to say what became of it
+            self.calls = self.calls.discard(fields["call_id"])
 
     def _take_permission_requested(self, event: PermissionRequested) -> None:
         request = event.request_id
@@ -213,8 +235,9 @@ class RunDraft:
 
     _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[RunDraft, Any], None]]] = {
         ToolCalled: _take_call,
-        ToolDispatched: _take_delivery,
-        ToolRedeliveryStarted: _take_delivery,
+        ToolDispatched: _take_dispatched,
+        ToolResponded: _take_responded,
+        ToolRedeliveryStarted: _take_redelivery,
         ModelStepCompleted: _take_step,
         PermissionRequested: _take_permission_requested,
         PermissionDecided: _take_permission_answered,

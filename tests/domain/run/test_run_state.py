@@ -7,6 +7,8 @@ from typing import Any
 
 from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.outside import BackgroundSettled, PermissionClosed
+from safepoint.domain.events.tool import Effect
+from safepoint.domain.operation.state import operations_of
 from safepoint.domain.run.state import Run, RunDraft, evolve
 
 from ..facts import Facts, prefix, run_of
@@ -88,7 +90,7 @@ def seen(run: Run) -> tuple[object, ...]:
         run.grants_used,
         [(one, run.permissions.get(one)) for one in sorted(run.permissions)],
         [(one, run.calls.get(one)) for one in sorted(run.calls)],
-        [(one, run.deliveries.get(one)) for one in sorted(run.deliveries)],
+        [(one, run.deliveries_of(one)) for one in sorted({*run.dispatches, *run.redeliveries})],
         [(record.call_id, record.dispatch, record.response) for record in run.tools.operations()],
         run.tools.issues,
     )
@@ -107,7 +109,7 @@ def everything(r: Facts) -> list[Event]:
 def shown(run: Run) -> dict[str, Any]:
     """All that a state says."""
     said = {field.name: getattr(run, field.name) for field in fields(run)}
-    for name in ("permissions", "asked", "calls", "deliveries"):
+    for name in ("permissions", "asked", "calls", "dispatches", "redeliveries"):
         said[name] = {key: said[name].get(key) for key in said[name]}
     tools = said.pop("tools")
     said["tools"] = [(one.call_id, one.operation_id, one.response_at, one.recovery) for one in tools.operations()]
@@ -135,3 +137,29 @@ def test_what_a_draft_takes_in_later_does_not_reach_its_earlier_states_nor_the_o
         later = shown(evolve(state, history[position]))
         assert shown(state) == said
         assert later == states[position][1]
+
+
+def test_a_call_is_kept_until_it_is_certain_what_came_of_it() -> None:
+    r = Facts()
+    history = [r.opened(), *r.step("a", "b", "c", "d"), r.refusal("a")]
+    dispatches = [r.dispatch("b"), r.dispatch("c")]
+    history += [*dispatches, r.outcome("b")]
+    history.append(r.outcome("c", effect=Effect.UNKNOWN))
+    run = run_of(history)
+    assert sorted(run.calls) == ["c", "d"]
+    operations = {operation.call_id: operation for operation in operations_of(run)}
+    assert {call_id: operation.called is None for call_id, operation in operations.items()} == {
+        "a": True,
+        "b": True,
+        "c": False,
+        "d": False,
+    }
+    assert [operations[one].dispatch for one in "bc"] == dispatches
+
+
+def test_deliveries_stand_in_their_order_even_where_t1_is_missing_or_there_twice() -> None:
+    r = Facts()
+    history = [r.opened(), *r.step("a")]
+    first, again = r.dispatch("a"), r.redelivery("a").started
+    for order in ([first, again], [again, first], [first, first, again]):
+        assert run_of([*history, *order]).deliveries_of(first.operation_id) == tuple(order)
