@@ -11,6 +11,7 @@ from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..domain.events.tool import Effect, ToolCalled, ToolDispatched
+from ..domain.identifiers import key_of
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import PreparedResult
@@ -23,7 +24,7 @@ from .late_outcome import LateOutcomes
 from .run_recorder import RunRecorder
 from .stopping import CallCancel, Stopping
 from .supervised_calls import in_thread
-from .tool_facts import background_of, key_of, response_of
+from .tool_facts import background_of, response_of
 
 PROGRESS_CHARS_MAX = 4_000
 """Bound on one line of progress, which is shown and never kept."""

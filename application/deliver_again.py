@@ -12,6 +12,7 @@ from functools import partial
 
 from ..domain.commands import StartRedelivery
 from ..domain.events.tool import Effect, Life, RecoveryMode, ToolRedeliveryStarted
+from ..domain.identifiers import key_of
 from ..domain.tool_results import PreparedResult
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import SupervisedSlot, Supervisor, SupervisorUnavailable
@@ -25,7 +26,6 @@ from .reconciliation import Left, LeftAlone
 from .spines import Spines
 from .stopping import CallCancel, Stopping
 from .supervised_calls import in_thread
-from .tool_facts import key_of
 from .uncertain_operations import Uncertain
 from .waiting import NotOver
 

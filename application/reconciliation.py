@@ -29,6 +29,8 @@ class Left(StrEnum):
     """A later call took its place: that one's outcome counts."""
     NO_RECONCILER = "no_reconciler"
     """Nobody here knows its contract."""
+    NOT_SEEN = "not_seen_now"
+    """Whoever knows could not be asked now."""
     RECONCILER_FAILED = "reconciler_failed"
     """Who knows its contract could not look, or gave no answer that settles anything."""
     TOOL_CHANGED = "tool_catalog_mismatch"

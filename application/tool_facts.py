@@ -11,7 +11,7 @@ from ..domain.events.assembling import assembled
 from ..domain.events.event import Json, Timestamp, seconds_between
 from ..domain.events.outside import BackgroundStarted, JobKind
 from ..domain.events.tool import RecordedContract, RecoveryMode, ToolCalled, ToolDispatched, ToolResponded
-from ..domain.identifiers import HandleId, IncarnationId, OperationId, derive_id
+from ..domain.identifiers import HandleId, IncarnationId, OperationId, derive_id, key_of
 from ..domain.tool_results import PreparedResult
 from ..ports.tool_catalog import LeftRunning
 from .preflight import Admitted
@@ -60,11 +60,6 @@ def _contract(admitted: Admitted, at: Timestamp) -> RecordedContract:
         return contract
     left = max(1, min(contract.key_valid_seconds, seconds_between(at, again.key_valid_until)))
     return contract.model_copy(update={"key_valid_seconds": left})
-
-
-def key_of(operation_id: OperationId) -> str:
-    """The stable key of an operation, for whoever it talks to. F20."""
-    return derive_id(operation_id, "key")
 
 
 def response_of(

@@ -110,7 +110,9 @@ _TABLE: Final[dict[str, Explanation]] = {
         "Try `safepoint resume --session SESSION` again; if it stays, report it.",
     ),
     ParkReason.DANGLING_TOOL_STATE: Explanation(
-        "A tool call was started and its outcome was never recorded: it may or may not have happened.", _LOOK_OUTSIDE
+        "A tool call was started and its outcome was never recorded: it may or may not have happened.",
+        "Let it be looked at again: `safepoint reconcile SESSION`; or look yourself, and settle it: "
+        "`safepoint settle OPERATION`.",
     ),
     ParkReason.EFFECT_MAY_BE_RUNNING: Explanation(
         "Something that an interrupted tool call started may still be running.",

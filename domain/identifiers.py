@@ -98,3 +98,8 @@ def derive_id(seed: str, *labels: str) -> str:
     """
     text = "\x00".join((seed, *labels))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def key_of(operation_id: OperationId) -> str:
+    """The stable key of an operation, for whoever it talks to. F20."""
+    return derive_id(operation_id, "key")

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ..domain.errors import SafepointError
 from ..domain.events.event import Json
 from ..domain.events.tool import Observation, RecordedContract, ToolCalled, ToolDispatched
-from ..domain.identifiers import OperationId
+from ..domain.identifiers import OperationId, key_of
 from ..domain.tool_results import PreparedResult
+
+
+class NotSeenNow(SafepointError):
+    """It could not be looked at now, and may be later: nothing is recorded, and the operation stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,11 @@ class AskedOperation:
     def operation_id(self) -> OperationId:
         """Which operation it is."""
         return self.dispatch.operation_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key that the implementation was given (F20): a destination may know the call by it."""
+        return self.dispatch.idempotency_key or key_of(self.dispatch.operation_id)
 
     @property
     def contract(self) -> RecordedContract:
@@ -89,7 +99,11 @@ class Reconciler(Protocol):
     def observe(self, asked: AskedOperation) -> Observed:
         """Look, and change nothing; the same world gives the same answer.
 
-        It does not raise: evidence that it does not understand, and a world that it cannot read, are `unreadable`.
+        Evidence that it does not understand, and a target that it cannot read for good, are `unreadable`, which parks
+        until a person says more.
+
+        Raises:
+            NotSeenNow: whoever knows cannot be asked now, such as a server that is down; the only thing that it raises.
         """
 
     @abstractmethod

@@ -29,6 +29,7 @@ _LEFT: Final = {
     Left.NOT_RECONCILABLE: "it has its outcome, was parked, or was never started",
     Left.REPEATED: "a later call took its place, and that one's outcome counts",
     Left.NO_RECONCILER: "nobody here can look its effect up",
+    Left.NOT_SEEN: "whoever knows could not be asked now",
     Left.RECONCILER_FAILED: "whoever looks its effect up gave no usable answer",
     Left.TOOL_CHANGED: "its tool is not here as it was",
     Left.OTHER_WORKSPACE: "the folder is another workspace than the one it ran in",
@@ -40,7 +41,15 @@ _LEFT: Final = {
 }
 _BECAME: Final = {Completed: "completed", NowParked: "parked", LeftAlone: "left"}
 AGAIN: Final = frozenset(
-    {Left.MAY_BE_RUNNING, Left.WORKSPACE_UNSEEN, Left.NOT_DELIVERED, Left.STOPPED, Left.HANDLE_RUNNING, Left.MOVED_ON}
+    {
+        Left.MAY_BE_RUNNING,
+        Left.NOT_SEEN,
+        Left.WORKSPACE_UNSEEN,
+        Left.NOT_DELIVERED,
+        Left.STOPPED,
+        Left.HANDLE_RUNNING,
+        Left.MOVED_ON,
+    }
 )
 """Where the same command can come to something else later."""
 

@@ -63,6 +63,20 @@ def became(operation: dict[str, Any]) -> str:
     return f"{operation['became']}, an error" if operation["is_error"] else str(operation["became"])
 
 
+def test_r3_124_a_command_that_was_killed_is_found_with_its_signal_and_never_with_exit_status_0(
+    forked_stage: Stage,
+) -> None:
+    stage = forked_stage
+    stage.play([step("I do it.", call("run_shell", command="echo paid >> effects.txt; kill -9 $$")), step("Done.")])
+    kill(stage, "run", "do it", at="P4")
+    wait_until_over(stage)
+    (operation,) = stage.do("reconcile").expect(0)["operations"]
+    assert (operation["observation"], operation["detail"]) == ("handle_settled", "it ended with signal 9")
+    (answer,) = stage.record.of_session(SESSION, "tool.responded.v1")
+    assert (answer["result"]["signal"], answer["result"]["exit_code"]) == (9, None)
+    assert stage.effects() == ["paid"]
+
+
 class Story(NamedTuple):
     """A call that was killed at its most doubtful instant, and what reconciling makes of it."""
 

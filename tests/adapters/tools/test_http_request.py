@@ -292,7 +292,7 @@ def test_a_server_that_honours_keys_is_asked_again_and_pays_once() -> None:
     lost(honouring, DAY, use)
 
 
-def test_a_server_that_ignores_keys_is_not_asked_again() -> None:
+def test_r3_043_a_server_that_ignores_keys_is_not_asked_again() -> None:
     def use(world: World, server: Effects, catalog: FunctionCatalog) -> None:
         parked = became(Process(world), catalog)
         assert isinstance(parked, NowParked)
