@@ -7,7 +7,7 @@ What else only this provider understands of a block stands under `KEPT` in its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
@@ -18,6 +18,7 @@ from ...ports.model_step import ThinkingBlock
 from .call_ids import SentCallIds
 from .kept import kept_beside, kept_in
 from .spelling import NOT_AN_OBJECT, AnyHistory, arguments_value, attachment_note, items_in, result_text
+from .tool_names import SentToolNames
 
 if TYPE_CHECKING:
     from anthropic.types import MessageParam, ToolParam
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 KEPT: Final = "anthropic_block"
 """The member of provider options that holds what only this API understands: all of a block, or what is beside it."""
+TOOL_NAME_CHARS_MAX: Final = 128
+"""The API refuses longer names of tools, and characters other than letters, digits, `_` and `-`."""
 CALL_ID_CHARS_MAX: Final = 64
 CALL_ID: Final = "[a-zA-Z0-9_-]+"
 """The API refuses ids of tool calls with any other character."""
@@ -37,19 +40,21 @@ _RESULT_BLOCKS: Final = {"text": "text", "image": "source", "document": "source"
 """Blocks that a tool's result may consist of, each with the member that it must have."""
 
 
-def to_anthropic(history: AnyHistory) -> list[MessageParam]:
+def to_anthropic(history: AnyHistory, *, offered: Collection[str] = ()) -> list[MessageParam]:
     """Make the messages; the system prompt is a parameter of its own in this API.
 
     Args:
         history: a replay, or legal items; the same ones always make the same messages.
+        offered: names of the tools that the endpoint is offered; other names are spelled as the API takes them.
     """
     messages: list[Any] = []
     ids = SentCallIds(CALL_ID_CHARS_MAX, CALL_ID)
+    names = SentToolNames(TOOL_NAME_CHARS_MAX, offered)
     for step in steps_of(items_in(history)):
         if isinstance(step, Message):
             _say(messages, "user", _user_blocks(step.item))
         else:
-            _say(messages, "assistant", _step_blocks(step, ids))
+            _say(messages, "assistant", _step_blocks(step, ids, names))
             _say(messages, "user", [_result_block(result, ids) for result in step.results])
     return messages
 
@@ -117,16 +122,16 @@ def _attachment_block(attachment: Attachment) -> dict[str, Json]:
     return {"type": "text", "text": attachment_note(attachment)}
 
 
-def _step_blocks(step: ModelStep, ids: SentCallIds) -> list[dict[str, Json]]:
-    blocks = [block for part in step.parts if (block := _part_block(part, ids)) is not None]
+def _step_blocks(step: ModelStep, ids: SentCallIds, names: SentToolNames) -> list[dict[str, Json]]:
+    blocks = [block for part in step.parts if (block := _part_block(part, ids, names)) is not None]
     while blocks and blocks[-1]["type"] in _THOUGHTS:  # what followed it is nothing that the API takes
         blocks.pop()
     return blocks
 
 
-def _part_block(part: PartItem, ids: SentCallIds) -> dict[str, Json] | None:
+def _part_block(part: PartItem, ids: SentCallIds, names: SentToolNames) -> dict[str, Json] | None:
     if isinstance(part, CallItem):
-        return _call_block(part, ids)
+        return _call_block(part, ids, names)
     if isinstance(part, ThinkingItem):
         return _thinking_block(part)
     return _text_block(part)
@@ -148,13 +153,13 @@ def _text_block(item: TextItem) -> dict[str, Json] | None:
     return {**kept, "type": "text", "text": item.text}
 
 
-def _call_block(item: CallItem, ids: SentCallIds) -> dict[str, Json]:
+def _call_block(item: CallItem, ids: SentCallIds, names: SentToolNames) -> dict[str, Json]:
     args = arguments_value(item)
     return {
         **kept_in(KEPT, item.provider_options),
         "type": "tool_use",
         "id": ids.call(item.call_id),
-        "name": item.tool_name,
+        "name": names.of(item.tool_name),
         "input": args if isinstance(args, dict) else {NOT_AN_OBJECT: args},
     }
 

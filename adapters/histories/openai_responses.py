@@ -7,7 +7,7 @@ carry no error flag: an error says so in its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
@@ -18,6 +18,7 @@ from ...ports.model_step import ThinkingBlock
 from .call_ids import SentCallIds
 from .kept import kept_beside, kept_in
 from .spelling import AnyHistory, arguments_text, attachment_note, flagged_result_text, items_in
+from .tool_names import SentToolNames
 
 if TYPE_CHECKING:
     from openai.types.responses import FunctionToolParam, ResponseInputItemParam
@@ -26,25 +27,29 @@ if TYPE_CHECKING:
 
 KEPT: Final = "responses_item"
 """The member of provider options that holds what only this API understands: all of an item, or what is beside it."""
+TOOL_NAME_CHARS_MAX: Final = 64
+"""The API refuses longer names of tools, and characters other than letters, digits, `_` and `-`."""
 CALL_ID_CHARS_MAX: Final = 64
 """The API refuses longer ids of tool calls."""
 CUSTOM_CALL: Final = "custom_tool_call"
 """A call whose input is a text and no JSON; here its arguments are `{"input": text}`."""
 
 
-def to_openai_responses(history: AnyHistory) -> list[ResponseInputItemParam]:
+def to_openai_responses(history: AnyHistory, *, offered: Collection[str] = ()) -> list[ResponseInputItemParam]:
     """Make the items; the system prompt goes into the parameter `instructions`.
 
     Args:
         history: a replay, or legal items; the same ones always make the same items.
+        offered: names of the tools that the endpoint is offered; other names are spelled as the API takes them.
     """
     items: list[Any] = []
     ids = SentCallIds(CALL_ID_CHARS_MAX)
+    names = SentToolNames(TOOL_NAME_CHARS_MAX, offered)
     for step in steps_of(items_in(history)):
         if isinstance(step, Message):
             items.append(_user_message(step.item))
             continue
-        items += (made for part in step.parts for made in _part(part, ids))
+        items += (made for part in step.parts for made in _part(part, ids, names))
         custom = {call.call_id for call in step.calls if _is_custom(call)}
         items += (_output(result, ids, custom=result.call_id in custom) for result in step.results)
     return items
@@ -115,9 +120,9 @@ def _attachment(attachment: Attachment) -> Json:
     return {"type": "input_text", "text": attachment_note(attachment)}
 
 
-def _part(part: PartItem, ids: SentCallIds) -> Iterator[dict[str, Json]]:
+def _part(part: PartItem, ids: SentCallIds, names: SentToolNames) -> Iterator[dict[str, Json]]:
     if isinstance(part, CallItem):
-        yield _call(part, ids)
+        yield _call(part, ids, names)
     elif isinstance(part, ThinkingItem):
         if isinstance(part.provider_options, dict) and part.provider_options.get("type") == "reasoning":
             yield dict(part.provider_options)
@@ -136,9 +141,9 @@ def _message(text: str, kept: dict[str, Json]) -> dict[str, Json]:
     return {**said, **kept}
 
 
-def _call(item: CallItem, ids: SentCallIds) -> dict[str, Json]:
+def _call(item: CallItem, ids: SentCallIds, names: SentToolNames) -> dict[str, Json]:
     kept = kept_in(KEPT, item.provider_options)
-    made: dict[str, Json] = {**kept, "call_id": ids.call(item.call_id), "name": item.tool_name}
+    made: dict[str, Json] = {**kept, "call_id": ids.call(item.call_id), "name": names.of(item.tool_name)}
     if _is_custom(item) and isinstance(item.args, dict):
         return {**made, "type": CUSTOM_CALL, "input": item.args["input"]}
     return {**made, "type": "function_call", "arguments": arguments_text(item)}

@@ -166,7 +166,7 @@ class Anthropic(ModelProvider):
             options["tools"] = anthropic_tools(request.tools)
         if request.request_id.isascii() and request.request_id.isprintable():
             options["extra_headers"] = {"X-Client-Request-Id": request.request_id}
-        messages = to_anthropic(request.history)
+        messages = to_anthropic(request.history, offered=[tool.name for tool in request.tools])
         try:
             answer: AsyncStream[RawMessageStreamEvent] = await self._client.messages.create(
                 model=self._profile.model, messages=messages, stream=True, **options

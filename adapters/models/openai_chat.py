@@ -149,7 +149,9 @@ class OpenAIChat(ModelProvider):
             from openai import AsyncOpenAI
 
             self._client = AsyncOpenAI(**self._settings)
-        messages = to_openai_chat(request.history, system_prompt=request.system_prompt)
+        messages = to_openai_chat(
+            request.history, system_prompt=request.system_prompt, offered=[tool.name for tool in request.tools]
+        )
         options: dict[str, Any] = {"tools": openai_chat_tools(request.tools)} if request.tools else {}
         if request.request_id.isascii() and request.request_id.isprintable():
             options["extra_headers"] = {"X-Client-Request-Id": request.request_id}

@@ -133,7 +133,6 @@ def test_what_another_api_kept_is_not_sent() -> None:
 
 @pytest.mark.parametrize("args", [[1], "text", 7, True])
 def test_arguments_that_are_no_object_are_put_into_one(args: Json) -> None:
-    """Field report r3-024: one bad call must not block a session."""
     assert blocks(call("s", "a", args), result("s", "a"))[0]["input"] == {"not_an_object": args}
 
 

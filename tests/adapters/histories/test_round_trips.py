@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from safepoint.adapters.histories.anthropic import to_anthropic
+from safepoint.adapters.histories.openai_chat import to_openai_chat
+from safepoint.adapters.histories.openai_responses import to_openai_responses
 from safepoint.adapters.histories.spelling import NOT_STRICT_JSON, flagged_result_text, result_text
 from safepoint.adapters.interchange.provider_messages import MESSAGE_FORMATS, replay_from
 from safepoint.adapters.models.legality import why_illegal
@@ -104,6 +107,23 @@ def test_a_history_without_an_end_is_trimmed_as_everywhere(format_name: str) -> 
     back = replay_from(MADE[format_name](*HISTORY, said("s2", "Both")), format_name)
     assert told(back.items, format_name) == told(HISTORY, format_name)
     assert len(back.trimmed) == 1
+
+
+@pytest.mark.parametrize(
+    ("format_name", "make"),
+    [("openai-chat", to_openai_chat), ("openai-responses", to_openai_responses), ("anthropic", to_anthropic)],
+)
+def test_a_name_that_the_api_would_refuse_for_ever_is_spelled_as_it_takes_it_unless_it_is_offered(
+    format_name: str, make: Callable[..., list[Any]]
+) -> None:
+    """Field report r3-024: one bad record must not block a session; what is stored stays as it is."""
+    called = (call("s", "a", name="functions.read file"), call("s", "b", name="fs.read"))
+    history = (user(), *called, result("s", "a"), result("s", "b"))
+    back = replay_from(make(history, offered=["fs.read"]), format_name)
+    assert [item.tool_name for item in back.items if item.kind == "call"] == ["functions_read_file", "fs.read"]
+    long = (user(), call("s", "a", name="x" * 200), result("s", "a"))
+    (sent,) = [item for item in replay_from(make(long), format_name).items if item.kind == "call"]
+    assert len(sent.tool_name) in {64, 128}
 
 
 def test_a_format_that_is_none_of_messages_is_refused() -> None:
