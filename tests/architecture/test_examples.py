@@ -19,6 +19,22 @@ SAYS = {
         "Paid.",
         "['10.00']",
     ],
+    "script.py": [
+        "pay   done  effect done",
+        "pay   error effect none",
+        "pay   error effect unknown",
+        "steal error effect none",
+        "completed - One is paid; of one I do not know.",
+        "in doubt: pay",
+        "payments: 1",
+    ],
+    "project_settings.py": ["store: state/agent.sqlite", "permission: ask", "Hello."],
+    "swap_a_part.py": [
+        "completed at 2030-01-01T00:00:00.000000Z",
+        "told: execution_started execution_completed",
+        "stores: 0",
+    ],
+    "without_the_container.py": ["completed - I greeted."],
     "host.py": ["0 interrupted", "1 interrupted", "You are welcome.", "['paid']"],
     "own_tools.py": [
         "balance      replay_safe      completed  effect none",
