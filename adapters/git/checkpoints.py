@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ...ports.checkpoints import (
     DIFFERENCES_MAX,
@@ -27,14 +27,24 @@ from ...ports.workspace import CouldNotLook
 from . import index_cache, refs
 from .comparing import differences_between
 from .isolated import write_out
+from .names import Names
 from .policy import Own, policy_hash
 from .program import CannotAnswer
 from .raw_view import RawView, raw_view
 from .repository import Repository, find_repository
-from .working_tree import write_tree
+from .working_tree import Known, write_tree
 
 AnswerT = TypeVar("AnswerT")
 _KEY_CHARS: Final = 32
+
+
+class _Before(NamedTuple):
+    """What is remembered, and the tree that it was made for."""
+
+    ref: str
+    commit: str
+    names: Names
+    tree: str
 
 
 class GitCheckpoints(Checkpoints):
@@ -76,8 +86,8 @@ class GitCheckpoints(Checkpoints):
         repository = find_repository(folder)
         policy = policy_hash(repository)
         with self._view(repository, keep_objects=True) as view:
-            known = self._recall(repository, view)
-            tree = write_tree(view, Own(repository, self._own))
+            before = self._recall(repository, view)
+            tree, names = self._written(repository, view, before)
             checkpoint = Checkpoint(refs.CARRIER, ref, tree, policy)
             commit = refs.make_commit(view, tree, policy, self._clock.now())
             if not refs.keep(repository, ref, commit):
@@ -85,11 +95,11 @@ class GitCheckpoints(Checkpoints):
                 if not there or there[0].kept.checkpoint != checkpoint:
                     return CouldNotLook(folder, f"{ref} is there already, and keeps other content")
                 commit = there[0].commit
-            # Of two that keep the same objects the older: the newer is often given up again, for nothing had changed.
-            if known is None or known.kept.checkpoint.tree_id != tree:
-                index_cache.remember(self._cached_index(repository), view.index, ref, commit)
-            else:
-                index_cache.remember(self._cached_index(repository), view.index, known.ref, known.commit)
+            now = index_cache.Remembered(ref, commit, names)
+            if before is not None and before.tree == tree:
+                # Of two that keep the same objects the older: the newer is often given up again, for nothing changed.
+                now = index_cache.Remembered(before.ref, before.commit, names)
+            index_cache.remember(self._cached_index(repository), view.index, now)
         return checkpoint
 
     def _verify(self, folder: str, checkpoint: Checkpoint) -> Compared | CheckpointMissing:
@@ -98,8 +108,8 @@ class GitCheckpoints(Checkpoints):
             commit = refs.whole_checkpoint(repository, view, checkpoint)
             if isinstance(commit, CheckpointMissing):
                 return commit
-            self._recall(repository, view)
-            found = differences_between(view, checkpoint.tree_id, write_tree(view, Own(repository, self._own)))
+            now = self._written(repository, view, self._recall(repository, view))
+            found = differences_between(view, checkpoint.tree_id, now.tree)
         same_policy = policy_hash(repository) == checkpoint.policy_hash
         return Compared(tuple(found[:DIFFERENCES_MAX]), len(found), same_policy)
 
@@ -109,17 +119,20 @@ class GitCheckpoints(Checkpoints):
             commit = refs.whole_checkpoint(repository, view, checkpoint)
         return commit if isinstance(commit, CheckpointMissing) else write_out(repository, commit, target)
 
-    def _recall(self, repository: Repository, view: RawView) -> refs.Found | None:
-        """Begin with what is remembered of the files, and the checkpoint that keeps its objects."""
-        known = index_cache.recall(self._cached_index(repository), view.index)
-        if known is None:
+    def _recall(self, repository: Repository, view: RawView) -> _Before | None:
+        """Begin with what is remembered of the files, if the checkpoint is there that keeps its objects."""
+        remembered = index_cache.recall(self._cached_index(repository), view.index)
+        if remembered is None:
             return None
-        ref, commit = known
-        for found in refs.checkpoints_in(repository, ref):
-            if found.commit == commit:
-                return found
+        for found in refs.checkpoints_in(repository, remembered.ref):
+            if found.commit == remembered.commit:
+                return _Before(*remembered, found.kept.checkpoint.tree_id)
         os.unlink(view.index)
         return None
+
+    def _written(self, repository: Repository, view: RawView, before: _Before | None) -> Known:
+        known = None if before is None else Known(before.tree, before.names)
+        return write_tree(view, Own(repository, self._own), known)
 
     @contextmanager
     def _view(self, repository: Repository, *, keep_objects: bool) -> Iterator[RawView]:
@@ -129,7 +142,7 @@ class GitCheckpoints(Checkpoints):
 
     def _cached_index(self, repository: Repository) -> Path:
         """One for each workspace, told apart by all that decides what stands in it."""
-        about = (repository.folder, repository.top, repository.common, repository.object_format)
+        about = (repository.folder, repository.top, repository.common, repository.object_format, *self._own)
         return self._place / f"index-{hashlib.sha256(os.fsencode(chr(0).join(about))).hexdigest()[:_KEY_CHARS]}"
 
 

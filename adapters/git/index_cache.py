@@ -10,20 +10,33 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...domain import canonical
+from .names import Names
 
 FORMAT: Final = 1
 _DIGEST_CHARS: Final = 64
 
 
-def recall(file: Path, index: str) -> tuple[str, str] | None:
+class Remembered(NamedTuple):
+    """What an index was kept with.
+
+    Attributes:
+        ref, commit: the checkpoint that it was made for, and that keeps its objects.
+    """
+
+    ref: str
+    commit: str
+    names: Names
+
+
+def recall(file: Path, index: str) -> Remembered | None:
     """Put the kept index where Git finds it, with the time that it was written: by that time Git knows which files were
     changed in the same instant and must be read again.
 
     Returns:
-        The ref and the commit that keep its objects, None where there is no such index or it is damaged.
+        What it was kept with, None where there is no such index or it is damaged.
     """
     try:
         data = file.read_bytes()
@@ -39,10 +52,10 @@ def recall(file: Path, index: str) -> tuple[str, str] | None:
     Path(index).write_bytes(content)
     written_ns = int(str(kept["written_ns"]))
     os.utime(index, ns=(written_ns, written_ns))
-    return str(kept["ref"]), str(kept["commit"])
+    return Remembered(str(kept["ref"]), str(kept["commit"]), Names.from_json(kept["names"]))
 
 
-def remember(file: Path, index: str, ref: str, commit: str) -> None:
+def remember(file: Path, index: str, with_it: Remembered) -> None:
     """Keep an index for the next time; whole or not at all.
 
     Raises:
@@ -52,7 +65,8 @@ def remember(file: Path, index: str, ref: str, commit: str) -> None:
         written_ns = os.stat(index).st_mtime_ns
     except FileNotFoundError:
         return  # there is nothing in the workspace
-    head = canonical.encode({"format": FORMAT, "ref": ref, "commit": commit, "written_ns": str(written_ns)})
+    of_checkpoint = {"ref": with_it.ref, "commit": with_it.commit, "names": with_it.names.as_json()}
+    head = canonical.encode({"format": FORMAT, "written_ns": str(written_ns), **of_checkpoint})
     rest = head + b"\n" + Path(index).read_bytes()
     descriptor, temporary = tempfile.mkstemp(prefix=f"{file.name}-", dir=file.parent)
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.git.index_cache import recall, remember
+from safepoint.adapters.git.index_cache import Remembered, recall, remember
+from safepoint.adapters.git.names import Names
 from safepoint.ports.checkpoints import CheckpointMissing, Compared, Kept, Materialized, Removed
 from safepoint.ports.workspace import CouldNotLook
 
@@ -93,8 +94,9 @@ def test_what_is_remembered_comes_back_with_its_own_time(tmp_path: Path) -> None
     """Git reads again what is as young as its index: a younger index would hide a change in the same instant."""
     index, back = write(tmp_path, "index"), tmp_path / "back"
     os.utime(index, ns=(1_700_000_000_123_456_789, 1_700_000_000_123_456_789))
-    remember(tmp_path / "kept", str(index), "refs/x", "abc")
-    assert recall(tmp_path / "kept", str(back)) == ("refs/x", "abc")
+    names = Names("1 2 3", [b"a", b"\xff/b"], [b"c\nd"], [], [b".gitattributes"])
+    remember(tmp_path / "kept", str(index), Remembered("refs/x", "abc", names))
+    assert recall(tmp_path / "kept", str(back)) == Remembered("refs/x", "abc", names)
     assert (back.read_bytes(), back.stat().st_mtime_ns) == (index.read_bytes(), index.stat().st_mtime_ns)
 
 
