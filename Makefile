@@ -51,7 +51,7 @@ static: $(STAMP) ## format, lint, strict types, import contracts
 	@$(VENV)/bin/ruff format --quiet --check .
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary $(PACKAGES)
-	@$(VENV)/bin/mypy --no-error-summary tests
+	@$(VENV)/bin/mypy --no-error-summary tests examples
 	@$(VENV)/bin/mypy --no-error-summary -p bench
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/import-contracts.log || { cat $(VENV)/import-contracts.log; exit 1; }
 

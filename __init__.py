@@ -102,20 +102,21 @@ _MODULES: Final = {"events": "adapters.embedding.happenings"}
 _OF_EXTRAS: Final = ("Configuration",)
 """Names that need more than the core dependencies, so that `import *` leaves them out."""
 
+if not TYPE_CHECKING:  # checkers know the names above, and are not to believe in others
 
-def __getattr__(name: str) -> object:
-    """Import a public name from its home when it is first used, so that `import safepoint` stays cheap (PEP 562)."""
-    if name not in __all__ and name not in _OF_EXTRAS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object
-    if name in _MODULES:
-        found = import_module(f".{_MODULES[name]}", __name__)
-    else:
-        wanted = _RENAMED.get(name, name)
-        (home,) = (home for home, names in _HOMES.items() if wanted in names)
-        found = getattr(import_module(f".{home}", __name__), wanted)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        """Import a public name from its home when it is first used, so that `import safepoint` stays cheap."""
+        if name not in __all__ and name not in _OF_EXTRAS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found: object
+        if name in _MODULES:
+            found = import_module(f".{_MODULES[name]}", __name__)
+        else:
+            wanted = _RENAMED.get(name, name)
+            (home,) = (home for home, names in _HOMES.items() if wanted in names)
+            found = getattr(import_module(f".{home}", __name__), wanted)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

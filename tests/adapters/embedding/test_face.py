@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import json
 import subprocess
 import sys
@@ -18,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 def seen_by_checkers() -> dict[str, tuple[str, str]]:
     """What the checkers see: each public name, its module and its name there."""
     module = ast.parse((ROOT / "__init__.py").read_text())
-    (guard,) = [node for node in module.body if isinstance(node, ast.If)]
+    guard = next(node for node in module.body if isinstance(node, ast.If))
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in guard.body
@@ -60,6 +62,15 @@ def test_declaring_a_tool_opens_no_store() -> None:
     imported = set(ran.stdout.split())
     assert not {name for name in imported if name.startswith(("safepoint.adapters.sqlite", "safepoint.application"))}
     assert not imported & {"dependency_injector", "eventsourcing", "sqlite3", "typer", "rich"}
+
+
+@pytest.mark.parametrize(
+    "name", ["adapters.embedding.messages", "adapters.models.named", "adapters.tools.promised_tool"]
+)
+def test_what_docstrings_show_is_true(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"safepoint.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 def test_another_name_is_an_attribute_error() -> None:
