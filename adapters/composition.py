@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..application.deliver_again import DeliverAgain
     from ..application.drive_run import DriveRun
     from ..application.export_session import ExportSession
+    from ..application.forget_session import ForgetSession
     from ..application.give_up_run import GiveUpRun
     from ..application.host import Automatic, Host, HostParts
     from ..application.import_session import ImportSession
@@ -109,6 +110,7 @@ else:  # most processes need few of them: each is imported when it is first made
     DeliverAgain = later("..application.deliver_again", "DeliverAgain")
     DriveRun = later("..application.drive_run", "DriveRun")
     ExportSession = later("..application.export_session", "ExportSession")
+    ForgetSession = later("..application.forget_session", "ForgetSession")
     GiveUpRun = later("..application.give_up_run", "GiveUpRun")
     HostParts = later("..application.host", "HostParts")
     ImportSession = later("..application.import_session", "ImportSession")
@@ -437,6 +439,19 @@ class Composition(containers.DeclarativeContainer):
         clock,
         failpoints,
         providers.Callable(store_tag, store).provider,
+    )
+    forget_session = providers.Factory(
+        ForgetSession,
+        events,
+        store.provided.views,
+        ownership,
+        repair_session,
+        over,
+        checkpoints,
+        isolated,
+        store.provided.forgetting,
+        clock,
+        failpoints,
     )
     inspect_sessions = providers.Factory(InspectSessions, events, store.provided.views, ownership)
     check_deploy = providers.Factory(CheckDeploy, inspect_sessions, plan_resume)

@@ -6,51 +6,28 @@ What an accepted fact names is never removed, however old it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
 from ..domain.errors import StoreNotAdopted
-from ..domain.events.event import Event, Timestamp, after
-from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
-from ..domain.events.run import ContinuationStarted, RunOpened
+from ..domain.events.event import Timestamp, after
 from ..domain.identifiers import RunId, run_stream
-from ..domain.sealing import DamagedEvent, StoredRecord
-from ..domain.unsealing import event_of
-from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint, Removed
+from ..ports.checkpoints import Checkpoints, KeptCheckpoint, Removed
 from ..ports.clock import Clock
 from ..ports.event_store import EventReader, EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.isolated_folders import IsolatedFolder, IsolatedFolders
 from ..ports.store_keeping import StoreKeeping, Trust
 from ..ports.views import SessionViews
+from .named_content import NamedContent
 from .run_checkpoints import why_not
 
 REMOVED: Final = "gc.removed"
 AGE_SECONDS_MIN: Final = 3_600
 """What is younger is never removed: between a capture and its fact there may be a process that was only slow."""
 _RUNS: Final = run_stream(RunId(""))
-_PAGE: Final = 200
-_TOPICS: Final = frozenset(
-    cls.topic
-    for cls in (CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned, RunOpened, ContinuationStarted)
-)
-_SUSPECT: Final = b"workspace."
-
-
-@dataclass(slots=True)
-class Named:
-    """What the facts of a store name.
-
-    Attributes:
-        folders: where its runs worked.
-        unread: runs of which a fact cannot be read, so that what they name is not known; nobody gave them up.
-    """
-
-    refs: set[str] = field(default_factory=set)
-    folders: set[str] = field(default_factory=set)
-    unread: list[RunId] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +104,7 @@ class CollectGarbage:
         folders = self._isolated.folders()
         places = self._named()  # where to look
         places.folders.update(also)
-        found, not_looked = self._artifacts(places)
+        found, not_looked = places.artifacts(self._checkpoints)
         named = self._named()  # what was accepted while it was looked
         if named.unread:
             return Garbage(not_looked=not_looked, unread=tuple(named.unread))
@@ -160,20 +137,8 @@ class CollectGarbage:
     def _is_old(self, made_at: Timestamp, age_seconds: int) -> bool:
         return after(made_at, max(age_seconds, AGE_SECONDS_MIN)) <= self._clock.now()
 
-    def _artifacts(self, named: Named) -> tuple[dict[str, KeptCheckpoint], tuple[tuple[str, str], ...]]:
-        """Every checkpoint by its ref, each with a folder through which its store is reached."""
-        found: dict[str, KeptCheckpoint] = {}
-        not_looked: list[tuple[str, str]] = []
-        for folder in sorted(named.folders):
-            answer = self._checkpoints.kept(folder)
-            if isinstance(answer, Kept):
-                found.update({one.checkpoint.ref: one._replace(folder=folder) for one in answer.checkpoints})
-            else:
-                not_looked.append((folder, why_not(answer)))
-        return found, tuple(not_looked)
-
-    def _named(self) -> Named:
-        named, stream = Named(), _RUNS
+    def _named(self) -> NamedContent:
+        named, stream = NamedContent(), _RUNS
         while streams := [one for one in self._keeping.streams(after=stream) if one.startswith(_RUNS)]:
             with self._store.snapshot() as reader:
                 for one in streams:
@@ -181,39 +146,14 @@ class CollectGarbage:
             stream = streams[-1]
         return named
 
-    def _add(self, named: Named, reader: EventReader, stream: str) -> None:
+    def _add(self, named: NamedContent, reader: EventReader, stream: str) -> None:
         run_id = RunId(stream.removeprefix(_RUNS))
-        for row in _rows(reader, stream):
-            try:
-                if row.topic in _TOPICS or _SUSPECT in row.state:
-                    _take(named, event_of(row))
-            except DamagedEvent:
-                if run_id not in named.unread and not self._is_given_up(run_id):
-                    named.unread.append(run_id)
+        if not named.add(reader, run_id) and not self._is_given_up(run_id):
+            named.unread.append(run_id)
 
     def _is_given_up(self, run_id: RunId) -> bool:
         row = self._views.run(run_id)
         return row is not None and row.abandoned_by is not None
-
-
-def _rows(reader: EventReader, stream: str) -> Iterator[StoredRecord]:
-    after_version = 0
-    while rows := reader.read(stream, after=after_version, limit=_PAGE):
-        yield from rows
-        after_version = rows[-1].version
-
-
-def _take(named: Named, event: Event) -> None:
-    match event:
-        case CheckpointAccepted() | WorkspaceRebaselined():
-            named.refs.add(event.ref)
-        case WorkspaceTransitioned():
-            named.refs.add(event.checkpoint_ref)
-            named.folders.add(event.path)
-        case RunOpened() | ContinuationStarted():
-            named.folders.add(event.cwd)
-        case _:
-            pass
 
 
 def _is_used(folder: IsolatedFolder, used: set[str]) -> bool:

@@ -19,6 +19,7 @@ from ..domain.identifiers import ClaimId, RunId, SessionId, run_stream, session_
 from ..domain.redaction import redact
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of
 from ..ports.event_store import EventReader, EventStore
+from .forgotten_sessions import require_not_forgotten
 from .states import events_after, standing_of
 
 
@@ -101,10 +102,12 @@ class ExportSession:
 
         Raises:
             SessionMissing: there is no such session.
+            SessionForgotten: its content was forgotten.
             DamagedEvent: the chain does not verify there; what was exported before it is no whole export.
             StoreUnavailable, StoreDamaged: it could not be read.
         """
         with self._store.snapshot() as reader:
+            require_not_forgotten(reader, session_id)
             streams = list(_streams(reader, session_id))
             heads = tuple(head for stream in streams if (head := _head(reader, stream)) is not None)
             if not heads:

@@ -17,6 +17,7 @@ from ..domain.sealing import DamagedEvent
 from ..ports.event_store import EventReader, EventStore
 from ..ports.incarnations import Incarnation, Liveness
 from ..ports.views import PermissionRow, RunRow, SessionKey, SessionRow, Views
+from .forgotten_sessions import require_not_forgotten
 from .ownership import SessionOwnership
 from .session_health import NO_ROW, Damage, damage_of
 from .states import load
@@ -127,13 +128,18 @@ class InspectSessions:
         return SessionPage(shown, shown[-1].row.key if len(rows) > limit else None)
 
     def one(self, session_id: SessionId) -> SessionSummary | None:
-        """Look at one session; None when no event names it. One that its view has lost is unreadable, not unknown."""
+        """Look at one session; None when no event names it. One that its view has lost is unreadable, not unknown.
+
+        Raises:
+            SessionForgotten: its content was forgotten.
+        """
         row = self._views.session(session_id)
         with self._store.snapshot() as reader:
             if row is not None:
                 return self._summary(reader, row)
             if not _has_events(reader, session_id):
                 return None
+            require_not_forgotten(reader, session_id)
         row = self._views.session(session_id)  # it may have been opened between the two
         if row is None:
             lost = SessionRow(session_id, None, None, None, None, None, None, None, None, None, unsettled=0)

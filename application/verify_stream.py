@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ..domain.events.event import Event, RunEvent
 from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened
 from ..domain.events.session import RunAdmitted, SessionOpened
+from ..domain.forgetting import FORGOTTEN_TOPIC, tombstone_of
 from ..domain.identifiers import run_stream
 from ..domain.reasons import LedgerIssue, ParkReason
 from ..domain.recovery.event_facts import event_facts
@@ -46,6 +47,9 @@ def verify_stream(reader: EventReader, stream: str) -> StreamRead:
     Raises:
         StoreDamaged, StoreUnavailable: a page could not be read.
     """
+    first = reader.read(stream, limit=1)
+    if first and first[0].topic == FORGOTTEN_TOPIC:
+        return _verify_forgotten(reader, stream)
     scanner = Scanner.transient()
     read = 0
     try:
@@ -58,6 +62,21 @@ def verify_stream(reader: EventReader, stream: str) -> StreamRead:
         row = reader.read(stream, after=read, limit=1)
         topic = row[0].topic if row else None
         return StreamRead(read, StreamDamage(stream, error.sequence, topic, error.kind, error.detail))
+    return StreamRead(read, _wrong_at_end(reader, stream, read))
+
+
+def _verify_forgotten(reader: EventReader, stream: str) -> StreamRead:
+    """A stream whose content was forgotten is that whole, and in order; its digests are part of the store's."""
+    read = 0
+    while rows := reader.read(stream, after=read):
+        for row in rows:
+            read += 1
+            if row.version != read:
+                detail = f"version {read} was expected"
+                return StreamRead(read, StreamDamage(stream, row.version, row.topic, LedgerIssue.SEQUENCE_GAP, detail))
+            if row.topic != FORGOTTEN_TOPIC or tombstone_of(row.state) is None:
+                detail = "its stream was forgotten, and this is no tombstone"
+                return StreamRead(read, StreamDamage(stream, read, row.topic, LedgerIssue.CHAIN_BROKEN, detail))
     return StreamRead(read, _wrong_at_end(reader, stream, read))
 
 

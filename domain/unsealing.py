@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from . import canonical
 from .events.catalogue import EVENTS, MalformedEvent, UnknownEventType, event_from
 from .events.event import Event, Value
+from .forgetting import FORGOTTEN_TOPIC, tombstone_of
 from .reasons import LedgerIssue
 from .sealing import DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord
 
@@ -174,6 +175,8 @@ def _slowly(record: StoredRecord, sequence: int, previous_digest: str) -> Event:
 
 
 def _fields_of(record: StoredRecord) -> dict[str, Any]:
+    if record.topic == FORGOTTEN_TOPIC and (left := tombstone_of(record.state)) is not None:
+        raise _damaged(record, LedgerIssue.CHAIN_BROKEN, f"its content was forgotten by {left.by} at {left.at}")
     try:
         fields = canonical.decode_canonical(record.state)
     except ValueError as error:

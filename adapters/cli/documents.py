@@ -31,6 +31,7 @@ TAKEOVER: Final = "safepoint.cli.takeover.v1"
 WORKSPACE: Final = "safepoint.cli.workspace.v1"
 CHECKPOINT: Final = "safepoint.cli.checkpoint.v1"
 GC: Final = "safepoint.cli.gc.v1"
+FORGET: Final = "safepoint.cli.forget.v1"
 DOCTOR: Final = "safepoint.cli.doctor.v1"
 VERIFY: Final = "safepoint.cli.verify.v1"
 REBUILD: Final = "safepoint.cli.rebuild.v1"
@@ -79,6 +80,10 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     GC: (
         *("deleted", "checkpoints", "folders", "accepted", "of_other_stores", "not_looked", "unread", "removed"),
         *("left", "exit_code"),
+    ),
+    FORGET: (
+        *("session_id", "forgotten", "sessions", "runs", "checkpoints", "folders", "not_looked", "events"),
+        *("log_emptied", "left", "by", "commands", "exit_code"),
     ),
     DOCTOR: ("store", "exists", "checks", "catalog", "judged", "stranded", "not_judged", "exit_code"),
     VERIFY: (

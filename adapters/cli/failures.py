@@ -9,6 +9,8 @@ from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
+from ...application.forget_session import SessionUnknown, StillRunning
+from ...application.forgotten_sessions import SessionForgotten
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
 from ...application.run_checkpoints import CheckpointsUnusable, why_not
@@ -91,6 +93,15 @@ def failure_of(error: BaseException) -> Failure:
             hint = "Give --checkpoints none, or work in a Git repository; nothing was begun."
             message = f"The workspace cannot be kept: {why_not(error.answer)}."
             return Failure(ExitCode.USAGE, "checkpoints_unusable", message, hint)
+        case SessionForgotten():
+            hint = "`safepoint list` shows the sessions of this store; its id can never be used again."
+            return Failure(ExitCode.USAGE, "session_forgotten", f"{error}.", hint, error.session_id)
+        case SessionUnknown():
+            hint = "`safepoint list` shows the sessions of this store; --store names another."
+            return Failure(ExitCode.USAGE, "unknown_session", f"{error} in this store.", hint)
+        case StillRunning():
+            hint = "`safepoint status --session SESSION` names its processes; wait for them, or end them."
+            return Failure(ExitCode.PARKED, WriteRefusal.OPERATION_NOT_OVER, f"{error}.", hint, error.session_id)
         case NothingToGiveUp():
             hint = "`safepoint status --session SESSION` shows how it stands."
             return Failure(

@@ -22,6 +22,7 @@ from .commands.demo import demo
 from .commands.deny import deny
 from .commands.doctor import doctor
 from .commands.export import export
+from .commands.forget import forget
 from .commands.gc import gc
 from .commands.import_ import import_
 from .commands.judge import judge
@@ -60,6 +61,7 @@ COMMANDS: dict[str, Any] = {
     "workspace": workspace,
     "checkpoint": checkpoint,
     "gc": gc,
+    "forget": forget,
     "doctor": doctor,
     "verify": verify,
     "rebuild": rebuild,

@@ -68,12 +68,16 @@ def run_turn(
 
 
 def _recorded_folder(store: Path, named: SessionId | None, options: AgentOptions) -> str | None:
-    """The folder that the session works in: a new turn goes on there, wherever it is typed, unless one is named."""
-    if options.workspace is not None or named is None or not places.is_there(store):
+    """The folder that the session works in: a new turn goes on there, wherever it is typed, unless one is named.
+
+    Raises:
+        SessionForgotten: nothing can be begun in it.
+    """
+    if named is None or not places.is_there(store):
         return None
     with reading(store) as runtime:
         summary = runtime.parts.inspect_sessions().one(named)
-        return None if summary is None else source_of(runtime, summary).cwd
+        return None if summary is None or options.workspace is not None else source_of(runtime, summary).cwd
 
 
 def _message(prompt: str | None) -> str:

@@ -15,6 +15,7 @@ from ...ports.event_store import Commit, CommitAnswer, EventReader, EventStore, 
 from ...ports.run_importer import RunImporter
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
+from .forgetting import MemoryForgetting
 from .projections import MemoryProjections
 from .session_owners import MemorySessionOwners
 from .tables import Failure, MemoryTables, meet, require_readable, require_writable
@@ -31,6 +32,7 @@ class MemoryStore(StoreKeeping):
         owners: who may write which session.
         views: lists and pages.
         projections: rebuilding and comparing the views.
+        forgetting: takes the content of sessions away.
     """
 
     def __init__(self, tables: MemoryTables | None = None, store_id: str | None = None) -> None:
@@ -41,6 +43,7 @@ class MemoryStore(StoreKeeping):
         self.owners = MemorySessionOwners(self._tables)
         self.views = MemoryViews(self._tables)
         self.projections = MemoryProjections(self._tables)
+        self.forgetting = MemoryForgetting(self._tables)
 
     def fail_next(self, failure: Failure, times: int = 1) -> None:
         """Make the next calls that could meet a failure meet it.

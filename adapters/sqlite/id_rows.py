@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from ...domain.events.run import RunClaimed, RunEnded
 from ...domain.events.session import RunAdmitted
+from ...domain.forgetting import FORGOTTEN_TOPIC
 from ...domain.unique_ids import FIELDS, IdKind
 from .condition import control_of
 from .projection_tables import field_of
@@ -28,6 +29,7 @@ _LIVED = f"""SELECT 1 FROM stored_events e
     JOIN incarnations i ON i.incarnation_id = {field_of("incarnation_id", "e.state")}
     WHERE e.originator_id = ? AND e.originator_version = 1"""
 _SEAL = "SELECT 1 FROM sealed_streams WHERE stream = ? AND sealed_by = ?"
+_FORGOTTEN = f"""SELECT {field_of("was")}, COUNT(*) FROM stored_events WHERE topic = '{FORGOTTEN_TOPIC}' GROUP BY 1"""
 _COUNTS = """SELECT (SELECT COUNT(*) FROM stored_events), (SELECT COUNT(*) FROM unique_ids),
     (SELECT COUNT(*) FROM admissions), (SELECT COUNT(*) FROM sealed_streams), (SELECT COUNT(*) FROM adoptions)"""
 
@@ -61,6 +63,8 @@ def faults_of_id_rows(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"the admission that {place} makes is of generation {admitted[1]}, which cannot be"
         else:
             generation = admitted[1] or generation
+    for was, count in connection.execute(_FORGOTTEN):
+        seen[was] += count
     yield from _too_many(looking, seen, present)
 
 

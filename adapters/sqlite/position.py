@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...domain import canonical
 from ...domain.errors import StoreUnreadable
-from ...domain.sealing import digest_of
+from ...domain.forgetting import kept_digest
 
 COMMIT_DOMAIN = "safepoint.commit.v1"
 FIRST_DIGEST = "0" * 64
@@ -72,7 +72,7 @@ def position_at(cursor: sqlite3.Cursor | sqlite3.Connection, counter: int, known
             raise StoreUnreadable("a control row of the commits is damaged")
         known = Position(*row)
     for (state,) in cursor.execute(_SINCE, (known.counter, counter)):
-        known = known.after(digest_of(state if isinstance(state, bytes) else b""))
+        known = known.after(kept_digest(state if isinstance(state, bytes) else b""))
     return known
 
 
@@ -95,5 +95,5 @@ def _after_events(connection: sqlite3.Connection, at: Position, counter: int) ->
     for (state,) in connection.execute(_SINCE, (at.counter, counter)):
         if not isinstance(state, bytes):
             return None
-        at = at.after(digest_of(state))
+        at = at.after(kept_digest(state))
     return at

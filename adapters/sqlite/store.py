@@ -17,6 +17,7 @@ from .control_rows import faults_of_control_rows
 from .creation import create_if_missing
 from .errors import store_error, translated
 from .event_store import SqliteEventStore
+from .forgetting import SqliteForgetting
 from .id_rows import faults_of_id_rows
 from .migrating import bring_forward, condition_of_older
 from .pages import FAULTS_MAX, faults_of_pages
@@ -47,6 +48,7 @@ class SqliteStore(StoreKeeping):
         owners: who may write which session.
         views: lists and pages.
         projections: rebuilding and comparing the views.
+        forgetting: takes the content of sessions away.
     """
 
     def __init__(self, place: Place, busy_timeout_seconds: float, writer: Writer | None, readers: Readers) -> None:
@@ -58,6 +60,7 @@ class SqliteStore(StoreKeeping):
         self.owners = SqliteSessionOwners(place, readers, writer)
         self.views = SqliteViews(place, readers)
         self.projections = SqliteProjections(place, readers, writer)
+        self.forgetting = SqliteForgetting(place, writer)
 
     def condition(self) -> StoreCondition:
         """See `StoreKeeping`; of an older version's store, too."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
@@ -128,6 +128,35 @@ class Writer:
         """Close the connection, because somebody else is about to write the store's control rows."""
         with self._lock:
             self.drop()
+
+    @contextmanager
+    def overwriting(self) -> Iterator[None]:
+        """While this lasts, what is given up in the database is overwritten with zeros."""
+        with self._lock:
+            if self._datastore is None and not self._closed:
+                self._open()
+            self._overwrite(on=True)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._overwrite(on=False)
+
+    def _overwrite(self, *, on: bool) -> None:
+        if self._datastore is not None:
+            with translated(self.place.database, "write to"):
+                self._connection.execute(f"PRAGMA secure_delete = {'ON' if on else 'OFF'}").fetchall()
+
+    def empty_log(self) -> bool:
+        """Bring the whole log into the database and cut it off; False where others read it at the moment."""
+        with self._lock:
+            if self._datastore is None:
+                return False
+            try:
+                (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error:
+                return False
+            return bool(busy == 0)
 
     def end(self) -> None:
         """Let the next transaction begin."""

@@ -238,3 +238,44 @@ def test_killed_at_random_instants_a_last_collection_finishes_and_the_repository
     assert program("gc", "--json").document["checkpoints"] == []
     git(repository, "fsck", "--strict", "--no-dangling")
     assert program("resume", "s1", "--script", script).code == 0
+
+
+def test_a_forgotten_session_is_gone_from_every_file_and_its_id_is_never_used_again(
+    program: Program, repository: Path
+) -> None:
+    script = killed(program)
+    other = program.script({"text": "The other one stays."})
+    assert program("run", "Stay.", "--script", other, "--workspace", repository, "--session", "s2").code == 0
+    program.script({"text": "I look.", "calls": [LOOK]}, {"text": "I do it.", "calls": [WRITE]}, {"text": "Done."})
+    listed = program("forget", "s1", "--json").document
+    assert (listed["forgotten"], listed["sessions"]) == (False, ["s1"])
+    assert program("show", "s1").code == 0
+    assert program("forget", "s1").code == 0
+    done = program("forget", "s1", "--yes", "--by", "Ada", "--json").document
+    assert (done["forgotten"], done["log_emptied"], done["left"]) == (True, True, [])
+    assert "refs/safepoint/checkpoints" not in git(repository, "for-each-ref")
+    for file in program.store.parent.glob("store.sqlite*"):
+        if file.is_file():
+            assert b"4000" not in file.read_bytes(), file
+    for arguments in (("show", "s1"), ("plan", "s1"), ("resume", "s1", "--script", script), ("export", "s1")):
+        ran = program(*arguments)
+        assert ran.code == 2, (arguments, ran)
+        assert "was forgotten by Ada" in ran.err, arguments
+    ran = program("run", "Again.", "--script", other, "--workspace", repository, "--session", "s1", "--json")
+    assert (ran.code, ran.document["code"]) == (2, "session_forgotten")
+    assert [one["session_id"] for one in program("list", "--json").document["sessions"]] == ["s2"]
+    assert program("verify").code == 0
+    assert program("rebuild").code == 0
+    assert program("verify").code == 0
+    assert program("doctor").code == 0
+    assert program("run", "More.", "--script", other, "--session", "s2").code == 0
+    copy = program.folder / "copy.sqlite"
+    assert program("backup", copy).code == 0
+    git(repository, "fsck", "--strict", "--no-dangling")
+
+
+def test_a_session_that_is_worked_in_is_not_forgotten_and_one_that_is_not_there_is_said(program: Program) -> None:
+    program.script()
+    assert program("forget", "nobody").code == 2
+    assert program(*program.run("--session", "s1")).code == 0
+    assert program("forget", "nobody", "--yes", "--json").document["code"] == "unknown_session"

@@ -1,0 +1,219 @@
+"""A person has a session forgotten: its content goes, with the checkpoints and isolated folders that only it names.
+
+A tombstone stays, so that its ids and claims are never used again. The artifacts go first: killed in between,
+forgetting again finishes the work, and nothing is left that no fact names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from ..domain.errors import SafepointError, StoreError, WriteRefused
+from ..domain.identifiers import OperationId, RunId, SessionId, session_stream
+from ..ports.checkpoints import Checkpoints, Removed
+from ..ports.clock import Clock
+from ..ports.event_store import EventStore
+from ..ports.failpoints import Failpoints
+from ..ports.isolated_folders import IsolatedFolders
+from ..ports.session_forgetting import Forgotten, SessionForgetting
+from ..ports.views import Views
+from .forgotten_sessions import require_not_forgotten
+from .named_content import NamedContent
+from .over import OverJudge
+from .ownership import Owned, SessionOwnership
+from .repair_session import Repair
+from .run_checkpoints import why_not
+from .states import readable
+
+CONTENT_REMOVED: Final = "forget.content_removed"
+DEPTH_MAX: Final = 64
+
+
+class SessionUnknown(SafepointError):
+    """No event names the session."""
+
+    def __init__(self, session_id: SessionId) -> None:
+        super().__init__(f"there is no session {session_id}")
+        self.session_id = session_id
+
+
+class StillRunning(SafepointError):
+    """Something that the session started may still run, so nothing was forgotten; `operations` names it."""
+
+    def __init__(self, session_id: SessionId, operations: tuple[OperationId, ...]) -> None:
+        super().__init__(f"session {session_id} has work that may still run: {', '.join(operations)}")
+        self.session_id = session_id
+        self.operations = operations
+
+
+@dataclass(frozen=True, slots=True)
+class ToForget:
+    """What goes with a session.
+
+    Attributes:
+        sessions: it, and the sessions of child runs that it started.
+        checkpoints: refs that its facts name, each with a folder through which it is reached.
+        folders: isolated folders that its runs worked in, with whatever stands there.
+        not_looked: folders whose checkpoints cannot be reached, and why: what is kept there stays.
+    """
+
+    sessions: tuple[SessionId, ...]
+    runs: tuple[RunId, ...]
+    checkpoints: tuple[tuple[str, str], ...]
+    folders: tuple[str, ...]
+    not_looked: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsForgotten:
+    """What was done; `left` is what could not be removed outside the store, with the reason."""
+
+    forgotten: Forgotten
+    checkpoints: int
+    folders: int
+    left: tuple[tuple[str, str], ...]
+
+
+class ForgetSession:
+    """Forgets one session and its children."""
+
+    def __init__(
+        self,
+        store: EventStore,
+        views: Views,
+        ownership: SessionOwnership,
+        repair: Repair,
+        over: OverJudge,
+        checkpoints: Checkpoints,
+        isolated: IsolatedFolders,
+        forgetting: SessionForgetting,
+        clock: Clock,
+        failpoints: Failpoints,
+    ) -> None:
+        self._store = store
+        self._views = views
+        self._ownership = ownership
+        self._repair = repair
+        self._over = over
+        self._checkpoints = checkpoints
+        self._isolated = isolated
+        self._forgetting = forgetting
+        self._clock = clock
+        self._failpoints = failpoints
+
+    def look(self, session_id: SessionId) -> ToForget:
+        """Say what would go. Changes nothing.
+
+        Raises:
+            SessionForgotten: it was forgotten before.
+            SessionUnknown: there is none.
+            StoreError: it could not be read.
+            OSError: the isolated folders could not be looked at.
+        """
+        with self._store.snapshot() as reader:
+            require_not_forgotten(reader, session_id)
+            if reader.last(session_stream(session_id)) is None:
+                raise SessionUnknown(session_id)
+        sessions = tuple(self._family(session_id, {session_id}, DEPTH_MAX))
+        runs = tuple(run_id for one in sessions for run_id in self._runs(one))
+        named = NamedContent()
+        with self._store.snapshot() as reader:
+            for run_id in runs:
+                named.add(reader, run_id)
+        found, not_looked = named.artifacts(self._checkpoints)
+        kept = tuple((ref, one.folder) for ref, one in found.items() if ref in named.refs)
+        places = [one.path for one in self._isolated.folders()]
+        used = [path for path in places if any(PurePath(one).is_relative_to(path) for one in named.folders)]
+        return ToForget(sessions, runs, kept, tuple(used), not_looked)
+
+    def __call__(self, session_id: SessionId, *, by: str) -> SessionsForgotten:
+        """Forget it, for good.
+
+        Args:
+            by: who has it forgotten; that stays.
+
+        Raises:
+            SessionForgotten, SessionUnknown: as `look`.
+            SessionBusy: a process works in it, or in one of its children; nothing was changed.
+            StillRunning: something that it started may still run; nothing was changed.
+            StoreError: it could not be written; forgetting again is safe.
+        """
+        planned = self.look(session_id)
+        with self._owned(planned.sessions):
+            self._require_over(session_id, planned.runs)
+            planned = self.look(session_id)
+            left = list[tuple[str, str]](planned.not_looked)
+            checkpoints = self._remove_checkpoints(planned.checkpoints, left)
+            folders = self._remove_folders(planned.folders, left)
+            self._failpoints.hit(CONTENT_REMOVED)
+            done = self._forgetting.forget(planned.sessions, by=by, at=self._clock.now())
+        return SessionsForgotten(done, checkpoints, folders, tuple(left))
+
+    def _family(self, session_id: SessionId, seen: set[SessionId], generations_left: int) -> Iterator[SessionId]:
+        yield session_id
+        after: SessionId | None = None
+        while generations_left and (page := self._views.children(session_id, after=after)):
+            for child in page:
+                if child not in seen:
+                    seen.add(child)
+                    yield from self._family(child, seen, generations_left - 1)
+            after = page[-1]
+
+    def _runs(self, session_id: SessionId) -> Iterator[RunId]:
+        after = 0
+        while page := self._views.runs(session_id, after=after):
+            yield from (row.run_id for row in page)
+            after = page[-1].admitted_sequence or 0
+            if not after:
+                return
+
+    @contextmanager
+    def _owned(self, sessions: Sequence[SessionId]) -> Iterator[None]:
+        """Own all of them, repaired as far as they can be; damage does not keep them from being forgotten."""
+        owned: list[Owned] = []
+        give_up = self._ownership.release
+        try:
+            for session_id in sessions:
+                owned.append(self._ownership.own(session_id))
+                self._repair(owned[-1])
+            yield
+        except (StoreError, WriteRefused):
+            give_up = self._ownership.keep  # what was written is not known
+            raise
+        finally:
+            for one in owned:
+                with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
+                    give_up(one)
+
+    def _require_over(self, session_id: SessionId, runs: Sequence[RunId]) -> None:
+        running: list[OperationId] = []
+        with self._store.snapshot() as reader:
+            for run_id in runs:
+                suspected = readable(reader, run_id).suspected
+                running += (state.operation_id for state in self._over.not_over_in(suspected))
+        if running:
+            raise StillRunning(session_id, tuple(running))
+
+    def _remove_checkpoints(self, kept: Sequence[tuple[str, str]], left: list[tuple[str, str]]) -> int:
+        removed = 0
+        for ref, folder in kept:
+            answer = self._checkpoints.remove(folder, ref)
+            if isinstance(answer, Removed):
+                removed += answer.was_there
+            else:
+                left.append((ref, why_not(answer)))
+        return removed
+
+    def _remove_folders(self, folders: Sequence[str], left: list[tuple[str, str]]) -> int:
+        removed = 0
+        for path in folders:
+            try:
+                self._isolated.remove(path)
+                removed += 1
+            except OSError as error:
+                left.append((path, str(error)))
+        return removed

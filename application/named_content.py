@@ -1,0 +1,86 @@
+"""What the facts of runs name outside the store: checkpoints, and the folders that runs worked in. SPEC section 16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..domain.events.event import Event
+from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
+from ..domain.events.run import ContinuationStarted, RunOpened
+from ..domain.forgetting import FORGOTTEN_TOPIC
+from ..domain.identifiers import RunId, run_stream
+from ..domain.sealing import DamagedEvent, StoredRecord
+from ..domain.unsealing import event_of
+from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint
+from ..ports.event_store import EventReader
+from .run_checkpoints import why_not
+
+_PAGE: Final = 200
+_TOPICS: Final = frozenset(
+    cls.topic
+    for cls in (CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned, RunOpened, ContinuationStarted)
+)
+_SUSPECT: Final = b"workspace."
+"""Stands in the bytes of every fact about a workspace, whatever damage made of its topic."""
+
+
+@dataclass(slots=True)
+class NamedContent:
+    """What was named.
+
+    Attributes:
+        folders: where runs worked.
+        unread: runs of which a fact cannot be read, so that what they name is not known.
+    """
+
+    refs: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    unread: list[RunId] = field(default_factory=list)
+
+    def add(self, reader: EventReader, run_id: RunId) -> bool:
+        """Take in what a run names; False where a fact of it cannot be read. Its chain is not looked at."""
+        readable = True
+        for row in _rows(reader, run_stream(run_id)):
+            if row.topic == FORGOTTEN_TOPIC:
+                continue
+            try:
+                if row.topic in _TOPICS or _SUSPECT in row.state:
+                    self._take(event_of(row))
+            except DamagedEvent:
+                readable = False
+        return readable
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case CheckpointAccepted() | WorkspaceRebaselined():
+                self.refs.add(event.ref)
+            case WorkspaceTransitioned():
+                self.refs.add(event.checkpoint_ref)
+                self.folders.add(event.path)
+            case RunOpened() | ContinuationStarted():
+                self.folders.add(event.cwd)
+            case _:
+                pass
+
+    def artifacts(self, checkpoints: Checkpoints) -> tuple[dict[str, KeptCheckpoint], tuple[tuple[str, str], ...]]:
+        """Every checkpoint that is kept for one of the folders, by its ref, each with a folder by which it is reached;
+        and the folders that could not be looked at, with the reason.
+        """
+        found: dict[str, KeptCheckpoint] = {}
+        not_looked: list[tuple[str, str]] = []
+        for folder in sorted(self.folders):
+            answer = checkpoints.kept(folder)
+            if isinstance(answer, Kept):
+                found.update({one.checkpoint.ref: one._replace(folder=folder) for one in answer.checkpoints})
+            else:
+                not_looked.append((folder, why_not(answer)))
+        return found, tuple(not_looked)
+
+
+def _rows(reader: EventReader, stream: str) -> Iterator[StoredRecord]:
+    after_version = 0
+    while rows := reader.read(stream, after=after_version, limit=_PAGE):
+        yield from rows
+        after_version = rows[-1].version
