@@ -7,7 +7,7 @@ What else only this provider understands of a block stands under `KEPT` in its o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
@@ -59,6 +59,17 @@ def to_anthropic(history: AnyHistory, *, offered: Collection[str] = ()) -> list[
     return messages
 
 
+def goes_on_without_thinking(messages: Sequence[MessageParam]) -> bool:
+    """Whether the last step waits for its results and does not begin with thinking.
+
+    Such are steps of another model or account, whose thinking is not sent; the API refuses them where thinking is
+    `enabled`.
+    """
+    if len(messages) < 2 or not _is_first(messages[-1], {"tool_result"}):
+        return False
+    return not _is_first(messages[-2], _THOUGHTS)
+
+
 def anthropic_tools(tools: Iterable[OfferedTool]) -> list[ToolParam]:
     """Describe the tools."""
     described: list[Any] = [
@@ -88,6 +99,11 @@ def kept_of_block(block: Mapping[str, Json], *known: str) -> Json:
     Marks of caching belong to the request that they were made for.
     """
     return kept_beside(KEPT, block, "type", "cache_control", *known)
+
+
+def _is_first(message: MessageParam, kinds: Collection[str]) -> bool:
+    content: Any = message["content"]
+    return isinstance(content, list) and bool(content) and content[0]["type"] in kinds
 
 
 def _say(messages: list[Any], role: str, blocks: list[dict[str, Json]]) -> None:

@@ -19,7 +19,7 @@ from ...ports.provider_failures import (
     ProviderUnusable,
     RefusalKind,
 )
-from ..histories.anthropic import anthropic_tools, to_anthropic
+from ..histories.anthropic import anthropic_tools, goes_on_without_thinking, to_anthropic
 from .anthropic_stream import StreamedMessage
 from .client_failures import ClientFailures
 from .legality import why_illegal
@@ -57,7 +57,8 @@ class Anthropic(ModelProvider):
             api_key: never stored, logged or shown; it names the account.
             base_url: up to and without the version, such as `http://127.0.0.1:8000`.
             tokens_max: bound on one answer, thinking included; 1 or more, and no more than the model allows.
-            thinking: the API's own parameter, such as `{"type": "enabled", "budget_tokens": 8000}`; None leaves it out.
+            thinking: the API's own parameter, such as `{"type": "enabled", "budget_tokens": 8000}`; None leaves it out,
+                and so does a request that goes on after a step without thinking, which the API would refuse.
             window_tokens: how much history fits, where that is known.
             read_timeout_seconds: how long the provider may send nothing; more than 0.
 
@@ -159,14 +160,16 @@ class Anthropic(ModelProvider):
             from anthropic import AsyncAnthropic
 
             self._client = AsyncAnthropic(**self._settings)
+        messages = to_anthropic(request.history, offered=[tool.name for tool in request.tools])
         options = dict(self._options)
         if request.system_prompt:
             options["system"] = request.system_prompt
         if request.tools:
             options["tools"] = anthropic_tools(request.tools)
+        if options.get("thinking", {}).get("type") == "enabled" and goes_on_without_thinking(messages):
+            del options["thinking"]
         if request.request_id.isascii() and request.request_id.isprintable():
             options["extra_headers"] = {"X-Client-Request-Id": request.request_id}
-        messages = to_anthropic(request.history, offered=[tool.name for tool in request.tools])
         try:
             answer: AsyncStream[RawMessageStreamEvent] = await self._client.messages.create(
                 model=self._profile.model, messages=messages, stream=True, **options

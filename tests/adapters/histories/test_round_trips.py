@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,6 +127,15 @@ def test_a_name_that_the_api_would_refuse_for_ever_is_spelled_as_it_takes_it_unl
     long = (user(), call("s", "a", name="x" * 200), result("s", "a"))
     (sent,) = [item for item in replay_from(make(long), format_name).items if item.kind == "call"]
     assert len(sent.tool_name) in {64, 128}
+
+
+def test_no_client_package_is_needed_to_make_or_read_a_history() -> None:
+    example = Path(__file__).parents[3] / "examples" / "provider_histories.py"
+    without = "import runpy, sys; sys.modules |= dict.fromkeys(('openai', 'anthropic'))"
+    without += "; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", without, str(example)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "['user', 'assistant', 'user']" in done.stdout
 
 
 def test_a_format_that_is_none_of_messages_is_refused() -> None:

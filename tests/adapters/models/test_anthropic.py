@@ -14,7 +14,7 @@ from safepoint.domain.events.event import Json
 from safepoint.domain.events.model import Usage
 from safepoint.domain.identifiers import EventId, StepId, ToolCallId
 from safepoint.domain.reasons import FailureClass
-from safepoint.domain.replay.items import CallItem, ThinkingItem, UserItem
+from safepoint.domain.replay.items import CallItem, Item, ThinkingItem, UserItem
 from safepoint.domain.tool_arguments import NotStrictJson, parse_arguments
 from safepoint.ports.contract_kit.model_provider import HISTORY, failure_of, finished_steps, parts_of, request, run
 from safepoint.ports.model_provider import ModelRequest
@@ -133,15 +133,16 @@ def test_what_came_goes_back_in_the_next_request_byte_for_byte() -> None:
     calls = tuple(item for item in HISTORY if item.kind in {"call", "result"})
     history = (HISTORY[0], *(item._replace(step_id=calls[0].step_id) for item in step), *calls)
     with serving(answers(*text("ok"))) as server:
-        model = model_at(server)
+        model = model_at(server, thinking={"type": "enabled", "budget_tokens": 2000})
         run(lambda: parts_of(model, request(history)), model)
     content = server.received[0].body["messages"][1]["content"]
     assert content[:2] == [{"type": "thinking", "thinking": "Two files.", "signature": SIGNATURE}, REDACTED]
+    assert "thinking" in server.received[0].body
 
 
 def test_the_request_is_made_once_with_everything_that_was_asked() -> None:
     with serving(answers(*text("ok"))) as server:
-        model = model_at(server, tokens_max=4000, thinking={"type": "enabled", "budget_tokens": 2000})
+        model = model_at(server, tokens_max=4000, thinking={"type": "adaptive"})
         run(lambda: parts_of(model), model)
     (received,) = server.received
     assert received.path == "/v1/messages"
@@ -149,10 +150,27 @@ def test_the_request_is_made_once_with_everything_that_was_asked() -> None:
     assert received.headers["x-client-request-id"] == "request-1"
     body = received.body
     assert (body["model"], body["stream"], body["max_tokens"]) == ("test-model", True, 4000)
-    assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert body["thinking"] == {"type": "adaptive"}
     assert body["system"] == "Be brief."
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
     assert [tool["name"] for tool in body["tools"]] == ["read_file"]
+
+
+@pytest.mark.parametrize(
+    ("history", "asked"),
+    [
+        (HISTORY[:1], True),
+        ((*HISTORY[:1], *(item for item in HISTORY if item.kind in {"call", "result"})), False),
+        (HISTORY, False),
+    ],
+    ids=["at the beginning", "after a step without thinking", "and a message"],
+)
+def test_a_step_of_another_model_does_not_make_the_api_refuse_for_ever(history: tuple[Item, ...], asked: bool) -> None:
+    """Field report r3-021: thinking of another model is not sent, and with thinking enabled the API misses it."""
+    with serving(answers(*text("ok"))) as server:
+        model = model_at(server, thinking={"type": "enabled", "budget_tokens": 2000})
+        run(lambda: parts_of(model, request(history)), model)
+    assert ("thinking" in server.received[0].body) is asked
 
 
 def test_what_is_not_asked_is_left_out() -> None:
