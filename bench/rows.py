@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from . import bars
 from .against_peers import PEERS, pair_against_peers
 from .bars import Bar
+from .checkpointing import checkpoint_of_one_change
 from .claiming import claim_beside_claims
 from .measuring import Measured
 from .pairs import pair_alone, pair_in_large_places, pairs_of_many_runs
@@ -44,6 +45,7 @@ ROWS = (
     Row("repair", (bars.REPAIR_AT_START,), repair_at_start),
     Row("claim", (bars.CLAIM_BESIDE_CLAIMS,), claim_beside_claims),
     Row("start", (bars.FRESH_PROCESS,), fresh_process),
+    Row("checkpoint", (bars.CHECKPOINT_OF_ONE_CHANGE,), checkpoint_of_one_change),
 )
 """In the order of the specification's table."""
 

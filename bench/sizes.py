@@ -81,6 +81,16 @@ class Sizes:
         return self._of(100_000, 30)
 
     @property
+    def files(self) -> int:
+        """Files of the repository that is captured."""
+        return self._of(50_000, 60)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of each of them."""
+        return 20_000
+
+    @property
     def starts(self) -> int:
         """Fresh processes of each kind."""
         return self._of(15, 1)
