@@ -151,3 +151,38 @@ def test_r3_061_the_same_identity_is_no_proof_of_the_same_content(paths: tuple[s
     seen = CheckpointFacts("ref", carrier_available=True, present=True, covers=True, drifted_paths=paths)
     (reason,) = parks(facts_of(run, checkpoint=seen)).reasons
     assert (reason.code, list(reason.detail["paths"])) == (P.WORKSPACE_DRIFT, list(paths))  # type: ignore[arg-type]
+
+
+def test_r3_061_a_file_that_the_user_changed_after_it_was_read_parks_and_once_accepted_is_told(
+    program: Program,
+) -> None:
+    """Fact: read f. Crash. The user edits f. Resume; and again, when the user accepts it."""
+    folder = program.workspace
+    (folder / "f").write_text("h1")
+    (folder / "g").write_text("g")
+    git(folder, "init")
+    git(folder, "add", "f", "g")
+    git(folder, "commit", "-m", "one")
+    program.script({"text": "I read.", "calls": [{"tool": "read_file", "args": {"path": "f"}}]}, DONE)
+    program.killed_at("P7", *program.run("--session", "s1", "--checkpoints", "git"))
+    (folder / "f").write_text("h2")
+    (folder / "a").write_text("new")
+    parked = program(*resume(program), "--json")
+    assert codes_in(parked) == ["workspace_drift"]
+    assert parked.document["reasons"][0]["detail"]["paths"] == ["f", "a"]  # what was read comes first
+    resumed = program(*resume(program), "--rebaseline")
+    assert resumed.code == 0, resumed
+    facts = program("show", "s1", "--full", "--json").document["run"]["facts"]
+    assert any("f, a" in str(fact["content"]) for fact in facts if fact["type"] == "message.host.v1")
+    assert (folder / "f").read_text() == "h2"
+
+
+def test_r3_141_the_ref_of_a_checkpoint_goes_with_its_session(program: Program) -> None:
+    """After the session is deleted, the ref is removed."""
+    folder = program.workspace
+    git(folder, "init")
+    program.script(DONE)
+    assert program(*program.run("--session", "s1", "--checkpoints", "git")).code == 0
+    assert "refs/safepoint/checkpoints" in git(folder, "for-each-ref")
+    assert program("forget", "s1", "--yes").code == 0
+    assert "refs/safepoint/checkpoints" not in git(folder, "for-each-ref")
