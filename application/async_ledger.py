@@ -43,10 +43,15 @@ class AsyncLedger:
 
         Tasks that wait at the same time are written together, from one thread.
         """
-        answer = await self._queue().answer(command)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return await self.here().execute(command)
+
+    def here(self) -> TaskQueue:
+        """What executes commands in the running event loop, for tasks that ask often: to find it takes a while."""
+        queue = self._queues.get(None)
+        if queue is None:
+            queue = TaskQueue(self._execute)
+            self._queues.set(queue)
+        return queue
 
     async def session(self, session_id: SessionId) -> Session:
         """As `Ledger.session`."""
@@ -70,16 +75,8 @@ class AsyncLedger:
         except Exception as error:  # noqa: BLE001 (whoever asked gets it)
             return (error,)
 
-    def _queue(self) -> TaskQueue:
-        """A queue belongs to one event loop; several may share a ledger."""
-        queue = self._queues.get(None)
-        if queue is None:
-            queue = TaskQueue(self._execute)
-            self._queues.set(queue)
-        return queue
-
     def _limiter(self) -> CapacityLimiter:
-        """A limiter belongs to one event loop, too."""
+        """A limiter belongs to one event loop, as a queue does; several may share a ledger."""
         limiter = self._readers.get(None)
         if limiter is None:
             limiter = CapacityLimiter(self._readers_max)

@@ -34,6 +34,7 @@ from .async_ledger import AsyncLedger
 from .ledger import Receipt
 from .ownership import Owned
 from .spines import RunSpine, Spines
+from .task_queue import TaskQueue
 
 
 class RunRecorder:
@@ -58,6 +59,7 @@ class RunRecorder:
         self.identity = identity
         self.owned = owned
         self._ledger = ledger
+        self._writer: TaskQueue | None = None
         self._spines = spines
         self._failpoints = failpoints
         self._events: list[RunEvent] = []
@@ -168,7 +170,9 @@ class RunRecorder:
         return (self.owned.session_id, self.owned.incarnation_id, self.owned.epoch)
 
     async def _execute(self, command: AnyCommand) -> Receipt:
-        receipt = await self._ledger.execute(command)
+        if self._writer is None:
+            self._writer = self._ledger.here()  # a run is driven in one event loop
+        receipt = await self._writer.execute(command)
         self._remember(receipt)
         return receipt
 

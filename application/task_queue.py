@@ -58,28 +58,34 @@ class TaskQueue:
         """How many commands wait that no thread has."""
         return 0 if self._forming is None else len(self._forming.asked)
 
-    async def answer(self, command: AnyCommand) -> Answer:
-        """What came of a command; a lone one waits for nobody. Shielded: no scope's cancellation tears it."""
+    async def execute(self, command: AnyCommand) -> Receipt:
+        """Write a command; a lone one waits for nobody. Shielded: no scope's cancellation tears it.
+
+        Raises:
+            Exception: what `Ledger.execute` raises.
+        """
         asked = _Asked(command)
         while asked.answer is None:
             group = self._forming
             if group is None:
                 await self._lead(asked)
-            else:
-                group.asked.append(asked)
-                await self._follow(group, asked)
-        return asked.answer
-
-    async def _follow(self, group: _Group, asked: _Asked) -> None:
-        """Wait for what the group's leader does. A shield is made only where there is something to shield from."""
-        try:
+                continue
+            group.asked.append(asked)
             try:
                 await group.over.wait()
-            except BaseException as error:
-                if not _is_of_a_scope(error):
-                    raise
-                with anyio.CancelScope(shield=True):
-                    await group.over.wait()
+            except BaseException as error:  # noqa: BLE001 (it goes on, unless it came of a scope)
+                await self._disturbed(group, asked, error)
+        if isinstance(asked.answer, Exception):
+            raise asked.answer
+        return asked.answer
+
+    async def _disturbed(self, group: _Group, asked: _Asked, error: BaseException) -> None:
+        """Go on waiting where a scope cancels the task; a shield is made only where there is something to shield."""
+        try:
+            if not _is_of_a_scope(error):
+                raise error
+            with anyio.CancelScope(shield=True):
+                await group.over.wait()
         except BaseException:
             if group is self._forming:
                 group.asked.remove(asked)

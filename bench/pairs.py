@@ -162,10 +162,11 @@ def _in_tasks(place: Place) -> Callable[[list[Writing], Calls], None]:
     ledger = AsyncLedger(place.ledger)
 
     async def write(run: Writing, calls: list[ToolCalled]) -> None:
+        writer = ledger.here()  # as whoever records a run does
         for call in calls:
             prepare = run.t1(call)
-            await ledger.execute(prepare)
-            await ledger.execute(run.t2(prepare.dispatch))
+            await writer.execute(prepare)
+            await writer.execute(run.t2(prepare.dispatch))
 
     async def all_of(runs: list[Writing], calls: Calls) -> None:
         async with anyio.create_task_group() as tasks:

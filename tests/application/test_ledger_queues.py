@@ -165,11 +165,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.001)
 
 
-async def in_tasks(queue: TaskQueue, writer: Writer, *names: str) -> list[asyncio.Task[Receipt | Exception]]:
+async def in_tasks(queue: TaskQueue, writer: Writer, *names: str) -> list[asyncio.Task[Receipt]]:
     """The first leads and is held in its write; the others wait."""
-    tasks = [asyncio.create_task(queue.answer(command(names[0])))]
+    tasks = [asyncio.create_task(queue.execute(command(names[0])))]
     await until(lambda: writer.entered.acquire(blocking=False))
-    tasks += [asyncio.create_task(queue.answer(command(name))) for name in names[1:]]
+    tasks += [asyncio.create_task(queue.execute(command(name))) for name in names[1:]]
     await until(lambda: len(queue) == len(names) - 1)
     return tasks
 
@@ -193,7 +193,7 @@ def test_tasks_that_were_answered_together_come_together_again() -> None:
 
         async def thrice(name: str) -> None:
             for _ in range(3):
-                await queue.answer(command(name))
+                await queue.execute(command(name))
 
         await asyncio.gather(*(thrice(name) for name in "abcd"))
         assert [len(group) for group in writer.groups] == [4, 4, 4]
@@ -217,7 +217,7 @@ def test_a_task_that_is_cancelled_while_it_leads_takes_no_answer_from_the_others
         assert isinstance(await first, Receipt)
         assert isinstance(await other, Receipt)
         assert writer.groups == [["a"], ["b", "c"]]
-        assert isinstance(await queue.answer(command("d")), Receipt)
+        assert isinstance(await queue.execute(command("d")), Receipt)
 
     asyncio.run(main())
 
@@ -241,8 +241,8 @@ def test_a_task_that_is_cancelled_before_its_group_is_begun_leaves_the_others_wa
     async def main() -> None:
         writer = Writer()
         queue = TaskQueue(writer.execute_all)  # type: ignore[arg-type]
-        leader = asyncio.create_task(queue.answer(command("a")))
-        other = asyncio.create_task(queue.answer(command("b")))
+        leader = asyncio.create_task(queue.execute(command("a")))
+        other = asyncio.create_task(queue.execute(command("b")))
         await asyncio.sleep(0)  # both have asked; the first has not come to its thread
         leader.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -266,7 +266,8 @@ def test_tasks_are_told_when_the_thread_of_their_group_is_ended() -> None:
         leader.cancel()
         await asyncio.wait([leader])
         writer.let.release()
-        assert isinstance(await other, StoreUnavailable)
+        with pytest.raises(StoreUnavailable):
+            await other
 
     asyncio.run(main())
 
