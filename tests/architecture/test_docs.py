@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+import safepoint
 from safepoint.adapters.cli.main import application
 from safepoint.adapters.demo.stage import Played
 from safepoint.adapters.demo.story import ACTS, PORT_OF_SOMEBODY_ELSE
@@ -188,3 +189,9 @@ def test_what_is_wrong_is_found() -> None:
         "safepoint settel",
         "safepoint show --fulll",
     ]
+
+
+def test_the_library_page_names_the_whole_face() -> None:
+    named = set(IN_BACKTICKS.findall((ROOT / "docs" / "library.md").read_text().partition("## All names")[2]))
+    assert named >= {*safepoint.__all__, "Configuration"}
+    assert all(hasattr(safepoint, name) for name in named if name.isidentifier())
