@@ -36,6 +36,8 @@ BLANK: Final = "[blank message]"
 """Stands for a message of nothing but spaces, which the API refuses."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_ANY_IMAGE: Final = "image/*"
+"""Of an image that is known by its address alone."""
 _RESULT_BLOCKS: Final = {"text": "text", "image": "source", "document": "source"}
 """Blocks that a tool's result may consist of, each with the member that it must have."""
 
@@ -126,7 +128,7 @@ def _user_blocks(item: MessageItem) -> list[dict[str, Json]]:
 
 
 def _attachment_block(attachment: Attachment) -> dict[str, Json]:
-    kind = "image" if attachment.media_type in _IMAGES else "document"
+    kind = "image" if attachment.media_type in {*_IMAGES, _ANY_IMAGE} else "document"
     uri = attachment.uri or ""
     if kind == "image" or attachment.media_type == "application/pdf":
         head, _, data = uri.partition(";base64,")

@@ -101,7 +101,7 @@ def attachment_of(block: Members, place: Place, reading: Reading) -> Attachment:
     name = text_in(block, "title") or text_in(source, "filename") or kind
     return Attachment(
         name=storable(name),
-        media_type=storable(media_type or "application/octet-stream"),
+        media_type=storable(media_type or ("image/*" if "image" in kind else "application/octet-stream")),
         uri=None if reference is None else storable(reference),
         digest=None if data is None else hashlib.sha256(_bytes_of(data)).hexdigest(),
     )

@@ -18,6 +18,7 @@ from safepoint.adapters.histories.spelling import NOT_STRICT_JSON, flagged_resul
 from safepoint.adapters.interchange.provider_messages import MESSAGE_FORMATS, replay_from
 from safepoint.adapters.models.legality import why_illegal
 from safepoint.application.judge_history import FormatUnknown
+from safepoint.domain.events.model import Attachment
 from safepoint.domain.replay.items import CallItem, Item, ResultItem, TextItem, ThinkingItem
 
 from .items import call, histories, result, said, thought, user
@@ -96,6 +97,13 @@ HISTORY: tuple[Item, ...] = (
     result("s1", "c1"),
     result("s1", "c2", "gone", is_error=True),
 )
+
+
+@pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
+def test_an_image_that_is_known_by_its_address_comes_back_as_one(format_name: str) -> None:
+    shown = user("Look", Attachment(name="a", media_type="image/png", uri="https://host/a.png"))
+    messages = MADE[format_name](shown)
+    assert MADE[format_name](*replay_from(messages, format_name).items) == messages
 
 
 @pytest.mark.parametrize("format_name", MESSAGE_FORMATS)
