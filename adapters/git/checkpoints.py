@@ -1,4 +1,4 @@
-"""Checkpoints carried by the repository that holds the workspace. SPEC section 16, ADR 0052."""
+"""Checkpoints carried by the repository that holds the workspace. SPEC section 16, ADR 0060."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder made from a checkpoint: a repository of its own, so that the user's one hears nothing of it. ADR 0053."""
+"""A folder made from a checkpoint: a repository of its own, so that the user's one hears nothing of it. ADR 0061."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A view of the working tree that is our own: attributes, configuration, hooks and index of the user play no part.
 
 It is a Git folder of a few small files, made anew for each piece of work, over the user's working tree and objects. Its
-`info/attributes` outrank every other attribute, so that blobs hold the bytes of the files. ADR 0052.
+`info/attributes` outrank every other attribute, so that blobs hold the bytes of the files. ADR 0060.
 """
 
 from __future__ import annotations

@@ -331,3 +331,22 @@ def test_two_stores_keep_checkpoints_of_one_repository_side_by_side(tmp_path: Pa
     made = [captured(checkpoints_of(tmp_path / name).capture(str(folder), name)) for name in ("one", "two")]
     assert isinstance(made[0], Checkpoint)
     assert made[0].tree_id == made[1].tree_id
+
+
+def test_what_was_done_in_a_copy_is_brought_home_as_a_patch(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "project")
+    line_ends_and_filters(folder)
+    write(folder, "gone")
+    checkpoints = checkpoints_of(tmp_path)
+    made = checkpoints.materialize(
+        str(folder), captured(checkpoints.capture(str(folder), "one")), str(tmp_path / "out")
+    )
+    assert isinstance(made, Materialized)
+    copy = Path(made.path)
+    write(copy, "crlf.txt", b"one\r\nchanged\r\n")
+    write(copy, "new/bytes", bytes(range(256)))
+    (copy / "gone").unlink()
+    git(copy, "add", "-A")
+    patch = git(copy, "diff", "--cached", "--binary", "refs/safepoint/base")
+    git(folder, "apply", given=patch)
+    assert as_a_tree(folder) == as_a_tree(copy)
