@@ -69,7 +69,7 @@ NOTES_BY_DESIGN = frozenset({"plan"})
 """Commands that hold a person's note, and no other content."""
 NEVER = (
     "list", "status", "plan", "doctor", "verify", "reconcile", "cancel", "takeover", "rebuild", "workspace",
-    "checkpoint", "gc",
+    "checkpoint", "gc", "forget",
 )  # fmt: skip
 """Commands that never print content, whatever they are asked."""
 
@@ -207,6 +207,8 @@ def test_a_crash_and_everything_after_it_is_told_without_content(
     assert_nothing_is_told(program)
     stopped, taken = program("cancel", "s1"), program("takeover", "s1")
     assert found(stopped.out + stopped.err + taken.out + taken.err) == []
+    gone = [program("forget", "s1", *more) for more in ((), ("--yes",), ("--json",))]
+    assert [found(ran.out + ran.err) for ran in gone] == [[], [], []]
     told = watched.told()
     kinds = ("repair_completed", "plan_parked", "operation_reconciled", "operation_attested", "plan_approved")
     assert [kind for kind in (*kinds, "execution_started", "execution_completed") if kind not in told] == []
