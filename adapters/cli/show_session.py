@@ -18,7 +18,7 @@ from .parking import operation_line
 from .runtimes import reading
 from .session_names import known
 from .usage import UsageError
-from .ways_on import answers
+from .ways_on import answers, looking_again
 
 RUNS_MAX = 50
 
@@ -96,6 +96,8 @@ def _say_run(out: Output, seen: RunSeen, commands: CommandLines) -> None:
             out.say(f"    {one_line(way.command, 2_000)}")
     for operation in seen.operations:
         out.say(f"  {operation_line(operation)}")
+    for way in looking_again(seen.operations, seen.row.session_id or "", commands):
+        out.say(f"    {one_line(way.command, 2_000)}")
     if seen.facts_left_out and seen.facts:
         out.say(f"  … {seen.facts_left_out} earlier facts (--limit shows more)")
     for fact in seen.facts:

@@ -22,9 +22,10 @@ from .parking import operation_line, say_ways
 from .resumable import commands_of
 from .runtimes import no_store, reading
 from .session_names import known
-from .ways_on import MESSAGE, WHY, WayOn, adopting, answers, as_documents
+from .ways_on import MESSAGE, WHY, WayOn, adopting, answers, as_documents, looking_again
 
 JUDGED_RUNS_MAX = 100
+_OWNED = frozenset({SessionState.RUNNING, SessionState.OWNER_NOT_SEEN, SessionState.UNREADABLE})
 _LIVES = {
     Liveness.ALIVE: "works on it",
     Liveness.DEAD: "has ended",
@@ -48,7 +49,10 @@ def show_status(out: Output, store: Path, named: SessionId | None, limit: int, *
         condition: StoreCondition = runtime.parts.store().condition()
         session = None if named is None else _session(runtime, sessions[0])
         commands = CommandLines(store) if named is None else commands_of(runtime, store, named)
-        ways = (*_answers(asked, commands), *(_ways(sessions[0], commands) if named is not None else ()))
+        ways = tuple(_answers(asked, commands))
+        if named is not None:
+            again = looking_again([seen for _, seen in operations], named, commands)
+            ways = (*ways, *(() if sessions[0].state in _OWNED else again), *_ways(sessions[0], commands))
         if condition.trust is not Trust.OK:  # nothing else that writes is heeded there
             ways = (
                 adopting(condition.trust, commands),

@@ -239,13 +239,19 @@ def ending(processes: Sequence[ProcessInfo], tool_name: str) -> Iterator[WayOn]:
 
 
 def _reconciling(operations: Sequence[OperationSeen], session: str, commands: CommandLines) -> Iterator[WayOn]:
-    """Looking again, where something was promised about it and nothing of it runs any more."""
+    for way in looking_again(operations, session, commands):
+        yield way
+        yield _resume(session, commands, "the same, and continue where that settles it", "--reconcile")
+
+
+def looking_again(operations: Sequence[OperationSeen], session: str, commands: CommandLines) -> tuple[WayOn, ...]:
+    """The command that looks again, where something was promised about it and nothing of it runs any more."""
     open_now = (seen for seen in operations if seen.verdict.status is VerdictStatus.INDETERMINATE)
     promised = [seen for seen in open_now if seen.verdict.mode in _PROMISING and seen.over.overness is Overness.OVER]
-    if promised:
-        tools = ", ".join(dict.fromkeys(seen.verdict.tool_name for seen in promised))
-        yield WayOn(commands.about("reconcile", session), f"look again what became of {tools}")
-        yield _resume(session, commands, "the same, and continue where that settles it", "--reconcile")
+    if not promised:
+        return ()
+    tools = ", ".join(dict.fromkeys(seen.verdict.tool_name for seen in promised))
+    return (WayOn(commands.about("reconcile", session), f"look again what became of {tools}"),)
 
 
 def _settling(operations: Sequence[OperationSeen], commands: CommandLines) -> Iterator[WayOn]:

@@ -85,7 +85,7 @@ def test_status_can_fail_where_something_is_unsettled(looked_at: Program) -> Non
 
 def test_status_of_one_session_offers_the_commands_that_fit_it(looked_at: Program) -> None:
     offered = [one["command"].split()[1] for one in looked_at("status", "s1", "--json").document["commands"]]
-    assert offered == ["plan", "show"]
+    assert offered == ["reconcile", "plan", "show"]
 
 
 def test_show_lists_facts_in_order_within_its_limit(looked_at: Program) -> None:

@@ -35,6 +35,9 @@ def resume(program: Program, *more: str) -> tuple[str | Path, ...]:
 def test_an_idempotent_payment_is_delivered_again_with_its_key_and_happens_once(program: Program) -> None:
     operation = killed(program, paying("idempotent"))
     assert offered(program, "reconcile")
+    program("cancel", "s1")  # whatever writes closes the run; what is open in it stays
+    assert "safepoint reconcile s1" in program("status", "s1").out
+    assert "safepoint reconcile s1" in program("show", "s1").out
     ran = program("reconcile", "s1")
     assert ran.code == 0
     assert f"record_effect (operation {operation}): settled: it was delivered again with its recorded key" in ran.out
