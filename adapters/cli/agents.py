@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ...application.agent import Agent
 from ...domain.events.run import ExecutionProfile
-from ...ports.model_provider import ModelProvider, ModelRequest, ProviderProfile, StartProof
-from ...ports.model_step import ModelPart
+from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
-from ...ports.provider_failures import ProviderFailed, ProviderUnusable
+from ...ports.provider_failures import ProviderUnusable
 from ...ports.tool_catalog import ToolCatalog
 from ...ports.workspace import (
     Absent,
@@ -23,6 +22,7 @@ from ...ports.workspace import (
     WorkspaceRefused,
     WorkspaceSeen,
 )
+from ..models.named import NamedModel
 from .http_origins import http_origins
 from .places import absolute
 from .policies import PolicyOptions, gate_of
@@ -132,34 +132,13 @@ def agent_for_resume(
     except (UsageError, ProviderUnusable):
         if not for_looking or recorded is None or options.script is not None or recorded.provider != name:
             raise
-        provider = RecordedProvider(recorded, options.window)
+        provider = NamedModel(recorded.provider, recorded.model, account=recorded.account, window_tokens=options.window)
     parts = _parts(options, provider, recorded)
     folder = absolute(options.workspace or Path(cwd or ""))
     seen = workspaces.observe(str(folder))
     if isinstance(seen, WorkspaceSeen):
         return parts.at(Path(seen.canonical_path), seen.identity)
     return parts.at(folder, None)  # the planner says what is missing
-
-
-class RecordedProvider(ModelProvider):
-    """Says who answered a run, for planning without a script or key; it answers nothing itself."""
-
-    def __init__(self, recorded: ExecutionProfile, window: int | None = None) -> None:
-        self._profile = ProviderProfile(recorded.provider, recorded.model, recorded.account, window)
-
-    def profile(self) -> ProviderProfile:
-        """As the run recorded it."""
-        return self._profile
-
-    async def stream(self, request: ModelRequest, proof: StartProof) -> AsyncGenerator[ModelPart, None]:
-        """Refuse."""
-        nothing: tuple[ModelPart, ...] = ()
-        for part in nothing:
-            yield part
-        raise ProviderFailed("this provider is for planning only")
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
 
 
 def _provider_name(options: AgentOptions, recorded: ExecutionProfile | None) -> str:

@@ -8,8 +8,9 @@ from ...application.plan_resume import Planned, PlanRequest
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Continue, Park
 from ..composition import Runtime
+from ..models.named import NamedModel
 from . import documents, places
-from .agents import AgentOptions, RecordedProvider, agent_for_resume, parts_for_turn
+from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
 from .content import NOTHING_SAID, ContentOptions, keeping
 from .escaping import one_line
@@ -46,7 +47,7 @@ def plan_resume(
         looking = agent_for_resume(options, source.profile, source.cwd, workspaces, for_looking=True)
         agent = keeping(looking, runtime, content)
         planned: Planned = runtime.parts.plan_resume()(summary.session_id, agent, request)
-        assumed = isinstance(agent.provider, RecordedProvider)
+        assumed = isinstance(agent.provider, NamedModel)
         commands = commands_for(store, options, request, source.profile)
         return _report(out, runtime, summary.session_id, planned, commands, assumed=assumed)
 
