@@ -16,7 +16,8 @@ _HELD: Final = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
 
 @contextlib.contextmanager
 def folder_lock(folder: str | os.PathLike[str], *, patience_seconds: float = 0.0) -> Iterator[int]:
-    """Hold a folder until the end of the block, and beyond it for processes that were given the descriptor.
+    """Hold a folder until the end of the block; where this process is killed in it, until those have ended that were
+    given the descriptor.
 
     Args:
         folder: is there.
@@ -33,7 +34,10 @@ def folder_lock(folder: str | os.PathLike[str], *, patience_seconds: float = 0.0
             if time.monotonic() >= end:
                 raise TimeoutError(errno.ETIMEDOUT, "another process works on it", os.fspath(folder))
             time.sleep(STEP_SECONDS)
-        yield descriptor
+        try:
+            yield descriptor
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also of the copies that a fork made meanwhile
     finally:
         os.close(descriptor)
 

@@ -129,7 +129,7 @@ def _common(git: str) -> str:
     try:
         named = Path(git, "commondir").read_bytes()
     except FileNotFoundError:
-        return git
+        return os.path.realpath(git)
     except OSError as error:
         raise CannotAnswer(CouldNotLook(git, str(error))) from error
     return os.path.realpath(os.path.join(git, os.fsdecode(named.rstrip(b"\r\n"))))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from safepoint.adapters.git.folder_lock import folder_lock
 from safepoint.adapters.git.index_cache import Remembered, recall, remember
 from safepoint.adapters.git.names import Names
 from safepoint.ports.checkpoints import CheckpointMissing, Compared, Kept, Materialized, Removed
@@ -165,3 +166,45 @@ def test_a_packed_checkpoint_is_removed_too(tmp_path: Path, folder: Path) -> Non
     assert checkpoints.verify(str(folder), checkpoint) == SAME
     assert checkpoints.remove(str(folder), checkpoint.ref) == Removed(was_there=True)
     assert checkpoints.kept(str(folder)) == Kept(())
+
+
+def test_views_that_killed_processes_left_are_taken_away_and_no_others(tmp_path: Path, folder: Path) -> None:
+    place = tmp_path / "place"
+    views = {name: place / f"view-{name}" for name in ("dead", "held", "young")}
+    for view in views.values():
+        write(view, "objects/x")
+    for name in ("dead", "held"):
+        os.utime(views[name], (1_000_000_000, 1_000_000_000))
+    with folder_lock(views["held"]):
+        captured(checkpoints_of(tmp_path).capture(str(folder), "one"))
+    assert [name for name, view in views.items() if view.exists()] == ["held", "young"]
+
+
+def test_a_lock_of_ours_outlives_no_fork(tmp_path: Path) -> None:
+    """A function worker is forked while a ref is written: it must not hold the refs for as long as it lives."""
+    with folder_lock(tmp_path) as lock:
+        copy = os.dup(lock)
+    try:
+        with folder_lock(tmp_path):
+            pass
+    finally:
+        os.close(copy)
+
+
+def test_whoever_waits_for_refs_in_vain_says_that_it_could_not_look(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("safepoint.adapters.git.refs.LOCK_PATIENCE_SECONDS", 0.05)
+    with folder_lock(folder / ".git"):
+        answer = checkpoints_of(tmp_path).capture(str(folder), "one")
+    assert isinstance(answer, CouldNotLook)
+    assert "another process works on it" in answer.detail
+
+
+def test_in_a_repository_that_a_group_shares_the_group_may_write_what_we_made(tmp_path: Path, folder: Path) -> None:
+    git(folder, "config", "core.sharedRepository", "group")
+    before = {path for path in (folder / ".git" / "objects").rglob("*") if path.is_dir()}
+    captured(checkpoints_of(tmp_path).capture(str(folder), "one"))
+    made = {path for path in (folder / ".git" / "objects").rglob("*") if path.is_dir()} - before
+    assert made
+    assert all(path.stat().st_mode & 0o020 for path in made)

@@ -224,6 +224,16 @@ def test_what_became_a_repository_of_its_own_is_refused_as_if_it_had_always_been
     assert [refused(answer).why for answer in answers] == [W.NESTED_REPOSITORY] * 2
 
 
+def test_a_submodule_and_a_linked_git_folder_are_workspaces_themselves(tmp_path: Path) -> None:
+    inside = with_submodule(tmp_path) / "lib"
+    captured(checkpoints_of(tmp_path).capture(str(inside), "one"))
+    folder = make_repository(tmp_path / "linked")
+    write(folder, "a")
+    (folder / ".git").rename(tmp_path / "git-folder")
+    (folder / ".git").symlink_to(tmp_path / "git-folder")
+    captured(checkpoints_of(tmp_path).capture(str(folder), "one"))
+
+
 def test_only_what_lies_in_the_workspace_refuses(tmp_path: Path) -> None:
     top = with_submodule(tmp_path)
     write(top, "part/a")
