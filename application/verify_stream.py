@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..domain.events.event import Event, RunEvent
+from ..domain.events.outside import CheckpointAccepted
 from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened
 from ..domain.events.session import RunAdmitted, SessionOpened
 from ..domain.forgetting import FORGOTTEN_TOPIC, tombstone_of
@@ -12,7 +13,7 @@ from ..domain.identifiers import run_stream
 from ..domain.reasons import LedgerIssue, ParkReason
 from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.scanner import Scanner
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, digest_of
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent, digest_of
 from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader, Location
 from .states import events_after
@@ -55,7 +56,7 @@ def verify_stream(reader: EventReader, stream: str) -> StreamRead:
     try:
         for sealed in events_after(reader, stream, 0, FIRST_PREVIOUS_DIGEST):
             read += 1
-            wrong = _wrong(reader, stream, sealed.sequence, sealed.event, scanner)
+            wrong = _wrong(reader, stream, sealed.sequence, sealed.event, scanner) or _bound_elsewhere(sealed)
             if wrong is not None:
                 return StreamRead(read, StreamDamage(stream, sealed.sequence, sealed.event.topic, *wrong))
     except DamagedEvent as error:
@@ -100,6 +101,15 @@ def _wrong(reader: EventReader, stream: str, sequence: int, event: Event, scanne
         return ParkReason.SOURCE_RUN_UNREADABLE, "the session does not begin with its opening event"
     elif isinstance(event, RunAdmitted) and event.claim_id is None and reader.last(run_stream(event.run_id)) is None:
         return LedgerIssue.SEQUENCE_GAP, f"run {event.run_id}, which is admitted here, has no event"
+    return None
+
+
+def _bound_elsewhere(sealed: SealedEvent) -> tuple[str, str] | None:
+    """A checkpoint is accepted right behind the boundary that it is of."""
+    event = sealed.event
+    right_before = (sealed.sequence - 1, sealed.previous_digest)
+    if isinstance(event, CheckpointAccepted) and (event.high_water, event.digest) != right_before:
+        return ParkReason.SOURCE_PREFIX_DIGEST_MISMATCH, "the checkpoint is bound to another boundary"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Removing the content of sessions from a store for good. SPEC section 16, retention; ADR on forgetting."""
+"""Removing the content of sessions from a store for good. SPEC section 16, retention; ADR 0070."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from safepoint.application.agent import Agent
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Parked
 from safepoint.application.run_checkpoints import CheckpointsUnusable
-from safepoint.domain.commands import Append
+from safepoint.application.verify_store import VerifyStore
+from safepoint.domain.commands import Append, AppendLate
 from safepoint.domain.errors import StoreError, WriteRefused
 from safepoint.domain.events.model import HostMessage
 from safepoint.domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
@@ -93,6 +94,23 @@ def test_each_is_bound_to_the_boundary_right_before_it(process: Bound) -> None:
     with process.events_store.snapshot() as reader:
         rows = reader.read(f"run:{process.head()}")
     assert all(one.digest in row.state.decode() for one in accepted(process) for row in [rows[one.high_water]])
+
+
+def test_one_that_is_bound_to_another_boundary_is_found(process: Bound) -> None:
+    process.works(WRITE, DONE)
+    store = process.world.store
+    assert VerifyStore(store.events, store, store.owners, store.projections)().sound
+    run_id = process.head()
+    process.ownership.own(SESSION)
+    row = store.owners.owner(SESSION)
+    assert row is not None
+    assert row.incarnation_id is not None
+    first = accepted(process)[0]
+    wrong = {"event_id": "another", "high_water": len(process.events(run_id)), "digest": "0" * 64}
+    fact = first.model_copy(update=wrong)
+    process.ledger.execute(AppendLate(SESSION, row.incarnation_id, row.epoch, run_id, fact))
+    found = VerifyStore(store.events, store, store.owners, store.projections)()
+    assert [damage.code for damage in found.damages] == [P.SOURCE_PREFIX_DIGEST_MISMATCH]
 
 
 def test_what_only_reads_is_not_kept_again(process: Bound) -> None:
