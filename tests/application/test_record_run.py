@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from safepoint.domain.events.tool import Effect, Observation, ToolDispatched, To
 from safepoint.domain.identifiers import RunId
 from safepoint.domain.reasons import FailureClass, ParkReason
 from safepoint.domain.replay.items import CallItem, ResultItem, TextItem, UserItem
+from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.model_step import CallBlock, StepFinished, TextBlock, ThinkingBlock
 from safepoint.ports.permission_gate import PermissionGate
 from safepoint.ports.tool_catalog import ToolContext
@@ -746,3 +747,44 @@ def test_recovery_runs_a_reader_of_another_loop_only_where_it_can_be_run_here(ca
     else:
         assert one.became == Completed(Observation.EFFECT_FREE, is_error=False)
         assert later.response(later.head(), "watch").result == "seen again"
+
+
+INSTANTS = (
+    Failpoint.T1_COMMITTED,
+    Failpoint.IMPLEMENTATION_RUNNING,
+    Failpoint.EFFECT_DONE,
+    Failpoint.T2_COMMITTED,
+)
+
+
+@pytest.mark.parametrize("point", [None, *INSTANTS])
+@pytest.mark.parametrize("declares", [True, False])
+def test_whenever_a_loop_is_cancelled_the_record_says_what_is_known(point: Failpoint | None, declares: bool) -> None:
+    """Cancelled while T1 or T2 is under way, before it, or never: an effect has its dispatch, a `none` has none."""
+    scopes: list[anyio.CancelScope] = []
+    process = Recording(at_failpoint=lambda hit: scopes[0].cancel() if hit == point else None)
+    effects: list[int] = []
+
+    async def main() -> None:
+        async with unwrapped() as tasks:
+            with anyio.CancelScope() as scope, suppress(OutcomeNotDeclared):
+                scopes.append(scope)
+                async with process.record.turn(SESSION, "Pay.", process.theirs(), tasks) as run:
+                    await run.model_step(step(("pay", {"amount": 5})))
+                    async with run.tool_call("c1") as operation:
+                        effects.append(5)
+                        if declares:
+                            operation.result("paid 5")
+                        await anyio.lowlevel.checkpoint()
+
+    go(main)
+    run_id = process.head()
+    dispatched, answered = process.of(run_id, ToolDispatched), process.of(run_id, ToolResponded)
+    assert len(dispatched) == 1
+    if effects and declares:
+        assert [one.effect for one in answered] == [Effect.DONE]
+    elif effects:
+        assert answered == []
+    else:
+        assert [one.effect for one in answered] == [Effect.NONE]
+    assert not process.resolution(run_id).has_corruption
