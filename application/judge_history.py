@@ -7,7 +7,7 @@ only a host could say (workspace, tools, profile, whether effects still run) is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..domain.errors import SafepointError
 from ..domain.identifiers import EventId, RunId, SessionId
@@ -39,7 +39,7 @@ class JudgedReplay:
         illegal: what a strict provider would refuse in it, None where nothing.
     """
 
-    items: tuple[Item, ...] = ()
+    items: tuple[Item, ...] = field(default=(), repr=False)
     blocked: str | None = None
     blocking: tuple[EventId, ...] = ()
     trimmed: tuple[EventId, ...] = ()

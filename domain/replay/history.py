@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from ..identifiers import ToolCallId
@@ -22,14 +22,14 @@ class Replay:
     """The exact history that a provider will see.
 
     Attributes:
-        items: in order.
+        items: in order; not shown in its `repr`, which somebody may log.
         digest: names exactly these items, made by this version.
         version: the projection version.
         blobs_left_out: segments (from 0) whose opaque blobs another provider, model or account must not get.
         renamed: call ids that were used before and what they are called here, in order.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[Item, ...] = field(repr=False)
     digest: str
     version: int = PROJECTION_VERSION
     blobs_left_out: tuple[int, ...] = ()
