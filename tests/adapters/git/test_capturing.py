@@ -297,6 +297,29 @@ def test_a_repository_that_borrows_objects_and_has_an_odd_path_works(tmp_path: P
     assert checkpoints.verify(str(odd), checkpoint) == Compared((), 0, same_policy=True)
 
 
+def test_a_repository_whose_path_is_no_text_works(tmp_path: Path) -> None:
+    folder = make_repository(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff project")))
+    write(folder, "sub/a")
+    checkpoints = checkpoints_of(tmp_path)
+    for workspace in (folder, folder / "sub"):
+        checkpoint = captured(checkpoints.capture(str(workspace), workspace.name[-3:].strip()))
+        assert checkpoints.verify(str(workspace), checkpoint) == Compared((), 0, same_policy=True)
+        made = checkpoints.materialize(str(workspace), checkpoint, f"{workspace}-copy")
+        assert isinstance(made, Materialized)
+        assert isinstance(checkpoints.kept(made.path), Kept)
+
+
+def test_a_worktree_of_a_bare_repository_works(tmp_path: Path) -> None:
+    origin = make_repository(tmp_path / "origin")
+    write(origin, "a")
+    commit(origin)
+    git(tmp_path, "clone", "--quiet", "--bare", str(origin), "bare")
+    git(tmp_path / "bare", "worktree", "add", "--quiet", str(tmp_path / "tree"), "main")
+    write(tmp_path / "tree", "b")
+    checkpoint = captured(checkpoints_of(tmp_path).capture(str(tmp_path / "tree"), "one"))
+    assert tree_of(tmp_path / "bare", checkpoint).keys() == {"a", "b"}
+
+
 def test_inside_a_hook_of_another_repository_nothing_is_taken_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,20 @@ def test_a_repository_that_cannot_be_read_is_not_one_that_is_not_there(tmp_path:
     tree = tmp_path / "tree"
     write(tree, ".git", b"gitdir: /nowhere/at/all\n")
     assert isinstance(checkpoints_of(tmp_path).capture(str(tree), "one"), CouldNotLook)
+
+
+def test_a_folder_that_git_could_not_open_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git only warns, and goes on as if nothing were in it."""
+    folder = make_repository(tmp_path / "project")
+    write(folder, "a")
+    real = shutil.which("git")
+    warning = "warning: could not open directory 'closed/': Permission denied"
+    script = f'#!/bin/sh\n[ "$1" = add ] && echo "{warning}" >&2\nexec {real} "$@"\n'
+    write(tmp_path, "warning/git", script.encode()).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/warning{os.pathsep}{os.environ['PATH']}")
+    answer = checkpoints_of(tmp_path).capture(str(folder), "one")
+    assert isinstance(answer, CouldNotLook)
+    assert "closed/" in answer.detail
 
 
 def test_attributes_for_lfs_that_no_file_has_refuse_nothing(tmp_path: Path) -> None:
