@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from ..domain.errors import SafepointError
 from ..domain.events.run import Budgets
+from ..domain.explanations import explain
 from ..domain.identifiers import SessionId
 from .agent import Agent
 from .drive_run import DriveRun
@@ -34,8 +35,9 @@ class ResumeParked(SafepointError):
     """
 
     def __init__(self, parked: Parked) -> None:
-        codes = ", ".join(parked.codes) or ", ".join(parked.changed)
-        super().__init__(f"session {parked.session_id} is parked: {codes}")
+        codes = parked.codes or parked.changed
+        said = "; ".join(f"{code}: {explain(code).sentence}" for code in codes)
+        super().__init__(f"session {parked.session_id} is parked ({said})")
         self.parked = parked
 
 

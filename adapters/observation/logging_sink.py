@@ -9,6 +9,10 @@ from ...ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 
 _WARNINGS = frozenset({LifecycleKind.PLAN_PARKED, LifecycleKind.EXECUTION_FAILED})
 
+logging.getLogger("safepoint").addHandler(
+    logging.NullHandler()
+)  # a program that set no logging up reads nothing of ours
+
 
 class LoggingSink(LifecycleSink):
     """Writes one line per event: parked and failed as warnings, all else as information.

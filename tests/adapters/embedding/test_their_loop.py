@@ -100,6 +100,7 @@ def test_what_is_not_certain_is_parked_until_a_person_says(tmp_path: Path, where
             with pytest.raises(safepoint.ResumeParked) as parked:
                 await session.record_resume().__aenter__()
             assert parked.value.parked.codes == (safepoint.ParkReason.DANGLING_TOOL_STATE,)
+            assert "dangling_tool_state: A tool call was started and its outcome" in str(parked.value)
             (operation,) = await session.unsettled()
             assert (operation.tool_name, operation.mode) == ("pay", "never_auto_retry")
             statement = "completed" if paid else "not_executed"
@@ -114,6 +115,18 @@ def test_what_is_not_certain_is_parked_until_a_person_says(tmp_path: Path, where
 
     anyio.run(main)
     assert len(payments(tmp_path)) == paid
+
+
+def test_a_program_that_set_no_logging_up_reads_nothing_of_ours(tmp_path: Path) -> None:
+    killed(tmp_path, "t1")
+    program = (
+        "import sys, safepoint\n"
+        "with safepoint.open_sync(sys.argv[1]) as runtime:\n"
+        "    assert isinstance(runtime.session('bill').resume(), safepoint.Parked)\n"
+    )
+    asked = [sys.executable, "-c", program, str(tmp_path / "store.sqlite")]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_an_idempotent_call_is_delivered_again_with_its_recorded_key(tmp_path: Path) -> None:
