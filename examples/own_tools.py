@@ -10,25 +10,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-
-from safepoint.adapters.composition import Runtime, Settings
+import safepoint
+from safepoint import RefusedWithoutEffect, ToolContext, tool
 from safepoint.adapters.models.script import Script
 from safepoint.adapters.models.scripted import ScriptedModel
-from safepoint.adapters.permission.allow_list import AllowListGate
-from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.tools.catalog import FunctionCatalog
-from safepoint.adapters.tools.decorator import tool
-from safepoint.application.agent import Agent
-from safepoint.application.run_agent import Screen
-from safepoint.domain.errors import RefusedWithoutEffect
-from safepoint.domain.identifiers import SessionId
-from safepoint.ports.tool_catalog import ToolContext
-from safepoint.ports.workspace import WorkspaceSeen
 
 BALANCES = {"alice": 30, "bob": 5}
 
@@ -93,14 +81,9 @@ SCRIPT = """
 
 def main(folder: Path) -> None:
     """Run one turn and show what became of its calls."""
-    session = SessionId("office")
-    with Runtime(Settings(store=folder / "store.sqlite")) as runtime:
-        seen = runtime.parts.workspaces().ensure(str(folder))
-        assert isinstance(seen, WorkspaceSeen), seen
-        catalog, gate = FunctionCatalog(TOOLS), AllowListGate((), otherwise=DenyGate(), allow_all=True)
-        model = ScriptedModel(Script.model_validate_json(SCRIPT))
-        agent = Agent(model, catalog, gate, "", Path(seen.canonical_path), seen.identity)
-        result = anyio.run(partial(runtime.parts.run_turn(), session, "Do the office work.", agent, Screen()))
+    model = ScriptedModel(Script.model_validate_json(SCRIPT))
+    with safepoint.open_sync(folder / "store.sqlite", workspace=folder, model=model, tools=TOOLS) as runtime:
+        result = runtime.session("office").run("Do the office work.")
         run = runtime.parts.inspect_runs()(result.run_id)
         assert run is not None
         for operation in run.operations:
