@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -55,6 +54,7 @@ class Subject(Protocol):
 
 
 Change = Callable[[Subject], None]
+AtOnce = Callable[[Sequence[Callable[[], Observed | None]]], list[Observed | None]]
 
 
 def nothing(subject: Subject) -> None:
@@ -124,6 +124,11 @@ class ReconcilerContract:
         """A fresh call that the implementation knows."""
         pytest.fail("override the fixture `subject`")
 
+    @pytest.fixture
+    def at_once(self) -> AtOnce:
+        """Looks several times, at once where the test has threads to do it."""
+        return lambda looks: [look() for look in looks]
+
     def test_its_name_and_version_can_be_recorded(self, reconciler: Reconciler) -> None:
         assert parse_id(reconciler.reconciler_id, "reconciler id") == reconciler.reconciler_id
         assert reconciler.version >= 1
@@ -161,14 +166,12 @@ class ReconcilerContract:
 
     @each_world
     def test_the_same_world_gives_the_same_answer(
-        self, reconciler: Reconciler, subject: Subject, change: Change
+        self, reconciler: Reconciler, subject: Subject, change: Change, at_once: AtOnce
     ) -> None:
         change(subject)
         first = seen_by(reconciler, subject.asked())
         assert seen_by(reconciler, subject.asked()) == first
-        with ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(partial(seen_by, reconciler), [subject.asked()] * 4))
-        assert together == [first] * 4
+        assert at_once([partial(seen_by, reconciler, subject.asked())] * 4) == [first] * 4
 
     def test_what_has_happened_is_seen_and_answered(self, reconciler: Reconciler, subject: Subject) -> None:
         subject.happen()

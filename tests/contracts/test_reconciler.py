@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from safepoint.domain.events.tool import (
 from safepoint.domain.identifiers import OperationId
 from safepoint.domain.tool_results import PreparedResult
 from safepoint.ports.contract_kit import reconciler as kit
-from safepoint.ports.contract_kit.reconciler import ReconcilerContract, Subject
+from safepoint.ports.contract_kit.reconciler import AtOnce, ReconcilerContract, Subject
 from safepoint.ports.reconciler import AskedOperation, Observed, Reconciler
 from safepoint.ports.supervised import OperationStatus, Progress
 from safepoint.ports.tool_catalog import Workspace
@@ -34,6 +35,11 @@ from ..adapters.tools.test_file_reconciler import IDENTITY, bound
 from ..adapters.tools.test_file_reconciler import asked as asked_of_file
 
 OPERATION = OperationId("operation-1")
+
+
+def in_threads(looks: Sequence[Callable[[], Observed | None]]) -> list[Observed | None]:
+    with ThreadPoolExecutor(len(looks)) as pool:
+        return [running.result() for running in [pool.submit(look) for look in looks]]
 
 
 # Files
@@ -85,6 +91,10 @@ class TestFiles(ReconcilerContract):
     def story(self, request: pytest.FixtureRequest) -> Story:
         story: Story = request.param
         return story
+
+    @pytest.fixture
+    def at_once(self) -> AtOnce:
+        return in_threads
 
     @pytest.fixture
     def reconciler(self) -> Reconciler:
@@ -142,6 +152,10 @@ class TestJobs(ReconcilerContract):
     @pytest.fixture
     def reconciler(self, supervisor: MemorySupervisor) -> Reconciler:
         return RecordedHandles(supervisor, MemoryStore().events)
+
+    @pytest.fixture
+    def at_once(self) -> AtOnce:
+        return in_threads
 
     @pytest.fixture
     def subject(self, supervisor: MemorySupervisor) -> Subject:
@@ -287,7 +301,7 @@ WRONG: list[tuple[type[Right], Check]] = [
     (Redoing, CONTRACT.test_what_has_not_happened_is_never_said_to_have),
     (Guessing, CONTRACT.test_what_cannot_be_read_is_not_guessed),
     (Guessing, lambda r, s: CONTRACT.test_evidence_that_it_does_not_understand_proves_nothing(r, s, kit.nothing, {})),
-    (Moody, lambda r, s: CONTRACT.test_the_same_world_gives_the_same_answer(r, s, kit.happened)),
+    (Moody, lambda r, s: CONTRACT.test_the_same_world_gives_the_same_answer(r, s, kit.happened, in_threads)),
     (Speechless, CONTRACT.test_what_has_happened_is_seen_and_answered),
     (Existing, CONTRACT.test_what_somebody_else_did_is_never_taken_for_it),
     (Existing, CONTRACT.test_what_was_overwritten_afterwards_is_not_taken_for_what_it_was),
