@@ -20,9 +20,11 @@ from ..application.spines import Spines
 from ..application.stopping import BOUND_SECONDS
 from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
+from ..domain.identifiers import IncarnationId
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.handover import Handler
+from ..ports.views import OperationRow
 from .failpoints.killing import failpoints_from
 from .failpoints.null import NoFailpoints
 from .failpoints.store_points import StorePoints
@@ -563,7 +565,7 @@ class Runtime:
             self.parts.live_operations().when_nothing_lives(leave)
 
     def _look_whether_needed_as_proof(self) -> None:
-        """The lock file stays while a session names this life as its owner, or a dispatch of it has no outcome.
+        """The lock file stays while a session names this life as its owner, or a delivery of it has no outcome.
 
         Without it, nobody could ever see that this process has ended. In doubt it stays.
         """
@@ -577,10 +579,19 @@ class Runtime:
             self._keep_lock_file = (
                 len(self.parts.live_operations()) > 0
                 or any(row.incarnation_id == me for row in owned)
-                or any(row.incarnation_id == me and row.outcome_event_id is None for row in open_)
+                or any(row.outcome_event_id is None and self._delivered(row, me) for row in open_)
             )
         except SafepointError:
             return
+
+    def _delivered(self, row: OperationRow, me: IncarnationId) -> bool:
+        """Whether this life dispatched an operation, or delivered it again, of which its row has only the event."""
+        if row.incarnation_id == me:
+            return True
+        if row.redeliveries_event_id is None or row.run_id is None:
+            return False
+        run = self.parts.ledger().run(row.run_id)
+        return any(one.incarnation_id == me for one in run.deliveries_of(row.operation_id))
 
 
 def _pages(page: Callable[[KeyT], Sequence[RowT]], first: KeyT, key: Callable[[RowT], KeyT]) -> Iterator[RowT]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .program import Program
+from ..tools.http_server import Answering, Effects, serving
+from .program import Program, ended
+from .test_takeover import until
 
 
 def paying(contract: str, line: str = "paid") -> dict[str, Any]:
@@ -134,3 +137,39 @@ def test_a_workspace_that_was_moved_is_named_and_a_wrong_one_is_refused(program:
     assert (left.code, left.document["operations"][0]["code"]) == (3, "safety_observation_unavailable")
     found = program("reconcile", "s1", "--workspace", moved, "--json")
     assert (found.code, found.document["operations"][0]["became"]) == (0, "completed")
+
+
+def held(effects: Effects, to: Answering) -> None:
+    """Answers the first request, and then nobody."""
+    if effects.count() == 1:
+        effects.done.append(to.key)
+        to.answer(201, {})
+        return
+    to.rfile.read(1)  # until whoever asked goes away
+
+
+def test_ctrl_c_leaves_what_is_being_delivered_as_it_is_and_the_next_time_finishes(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(held) as server:
+        monkeypatch.setenv("SAFEPOINT_HTTP_ORIGINS", f"{server.url}=86400")
+        program.script({"text": "I pay.", "calls": [paying_over_http(server.url)]}, {"text": "Paid."})
+        program.killed_at("P4", *program.run("--session", "s1", "--allow-all"))
+        started = program.start("reconcile", "s1", "--json")
+        until(lambda: server.count() == 2)
+        started.send_signal(signal.SIGINT)
+        stopped = ended(started)
+        assert (stopped.code, stopped.document["operations"][0]["code"]) == (130, "stopped"), stopped
+        assert "tool.recovery_decided.v1" not in [fact["type"] for fact in facts(program)]
+        server.received.clear()
+        assert program("reconcile", "s1").code == 0
+        assert server.done == [server.done[0]] * 2, "the server ignores keys, and yet the promise of its owner holds"
+
+
+def paying_over_http(url: str) -> dict[str, Any]:
+    return {"tool": "http_request", "args": {"url": f"{url}/pay", "method": "POST", "body": "7"}}
+
+
+def facts(program: Program) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = program("show", "s1", "--json").document["run"]["facts"]
+    return found
