@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -284,17 +285,21 @@ class SyncRuntime:
 
 def _wait(portal: BlockingPortal, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
     """Wait for it; whoever is interrupted meanwhile interrupts it, too, and waits until it has ended."""
-    future = portal.start_task_soon(work)
+    ended = threading.Event()
+
+    async def watched() -> ResultT:
+        try:
+            return await work()
+        finally:
+            ended.set()
+
+    future = portal.start_task_soon(watched)
     try:
         return future.result()
     except BaseException:
         if future.cancel():
-            portal.call(_a_moment)
+            ended.wait()
         raise
-
-
-async def _a_moment() -> None:
-    """What is cancelled before is told so first."""
 
 
 def open_sync(
