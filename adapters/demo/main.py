@@ -8,9 +8,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .apart import KEY, PlayedApart, StageApart
 from .stage import ActFailed, Played, Stage
 from .story import ACTS, Act
-from .table import document, print_table
+from .table import document, print_apart, print_table
 
 ACTS_AT_ONCE = 2
 
@@ -27,14 +28,16 @@ def run_demo(*, as_json: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="safepoint-demo-") as folder:
         try:
             acts = _play_all(Path(folder))
+            apart = _play_apart(Path(folder))
         except ActFailed as error:
             print(f"The demo could not be played: {error}", file=sys.stderr)
             return 1
     if as_json:
-        print(json.dumps(document(acts)))
+        print(json.dumps(document(acts, apart)))
     else:
         print_table(acts)
-    return 0 if all(played.as_expected for played in acts) else 1
+        print_apart(apart)
+    return 0 if all(played.as_expected for played in acts) and (apart is None or apart.as_expected) else 1
 
 
 def _play_all(folder: Path) -> list[Played]:
@@ -45,3 +48,9 @@ def _play_all(folder: Path) -> list[Played]:
 
     with ThreadPoolExecutor(ACTS_AT_ONCE) as pool:
         return list(pool.map(play, ACTS))
+
+
+def _play_apart(folder: Path) -> PlayedApart | None:
+    place = folder / KEY
+    place.mkdir()
+    return StageApart(place).play_apart()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...ports.failpoints import Failpoint
 from .story import PORT_BEFORE, PORT_OF_SOMEBODY_ELSE, SCRIPT, Act, Counts
 
 CHILD_SECONDS_MAX = 60.0
@@ -62,16 +63,19 @@ class Stage:
 
     Args:
         folder: an empty folder of its own.
+
+    Attributes:
+        config: the file that the agent changes.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._workspace = folder / "workspace"
-        self._config = self._workspace / "config.json"
-        self._script = folder / "script.json"
-        self._workspace.mkdir()
-        self._config.write_text(PORT_BEFORE)
-        self._script.write_text(json.dumps(SCRIPT))
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        self.config = self.workspace / "config.json"
+        self.script = folder / "script.json"
+        self.workspace.mkdir()
+        self.config.write_text(PORT_BEFORE)
+        self.script.write_text(json.dumps(SCRIPT))
         self._identities = [self._identity()]
 
     def play(self, act: Act) -> Played:
@@ -80,18 +84,18 @@ class Stage:
         Raises:
             ActFailed: the child did not die where it should, or the program answered with something unreadable.
         """
-        self._kill(act)
+        self.kill(act.key, act.failpoint)
         self._identities.append(self._identity())
         killed = self._counts()
         if act.edited:
-            self._config.write_text(PORT_OF_SOMEBODY_ELSE)  # in place: the file stays the one that the agent wrote
-        shown = self._ask("show", "act")["run"]
+            self.config.write_text(PORT_OF_SOMEBODY_ELSE)  # in place: the file stays the one that the agent wrote
+        shown = self.ask("show", "act")["run"]
         operation = shown["operations"][0]
         responded = any(fact["type"].startswith("tool.responded") for fact in shown["facts"])
-        plan = self._ask("plan", "act", "--script", str(self._script), "--workspace", str(self._workspace))
-        looked_up = self._ask("reconcile", "act", "--workspace", str(self._workspace))["operations"]
+        plan = self.ask("plan", "act", "--script", str(self.script), "--workspace", str(self.workspace))
+        looked_up = self.ask("reconcile", "act", "--workspace", str(self.workspace))["operations"]
         seen = looked_up[0] if looked_up else {"observation": None, "became": None}
-        self._ask("resume", "act", "--script", str(self._script), "--workspace", str(self._workspace))
+        self.ask("resume", "act", "--script", str(self.script), "--workspace", str(self.workspace))
         self._identities.append(self._identity())
         return Played(
             act,
@@ -104,19 +108,27 @@ class Stage:
             seen["became"],
             killed,
             self._counts(),
-            self._config.read_text(),
+            self.config.read_text(),
         )
 
-    def _kill(self, act: Act) -> None:
-        hooks = {"SAFEPOINT_TEST_HOOKS": "1", "SAFEPOINT_FAILPOINT": act.failpoint.value}
-        place = ("--script", str(self._script), "--workspace", str(self._workspace), "--session", "act")
+    def kill(self, key: str, failpoint: Failpoint, *options: str) -> None:
+        """Let the agent work, and die at an instant.
+
+        Raises:
+            ActFailed: it did not.
+        """
+        hooks = {"SAFEPOINT_TEST_HOOKS": "1", "SAFEPOINT_FAILPOINT": failpoint.value}
+        place = ("--script", str(self.script), "--workspace", str(self.workspace), "--session", "act", *options)
         child = self._program(hooks, "run", "Change the port to 4000, then pay the bill.", *place)
         if child.returncode != KILLED:
-            raise ActFailed(
-                f"({act.key}) the agent was to die and ended with {child.returncode}: {child.stderr[-500:]}"
-            )
+            raise ActFailed(f"({key}) the agent was to die and ended with {child.returncode}: {child.stderr[-500:]}")
 
-    def _ask(self, *words: str) -> dict[str, Any]:
+    def ask(self, *words: str) -> dict[str, Any]:
+        """Give the program a command, and take the object that it prints.
+
+        Raises:
+            ActFailed: it printed none.
+        """
         answered = self._program({}, *words, "--json")
         try:
             document = json.loads(answered.stdout)
@@ -128,7 +140,7 @@ class Stage:
 
     def _program(self, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "safepoint", *words, "--store", str(self._folder / "store.sqlite")],
+            [sys.executable, "-m", "safepoint", *words, "--store", str(self.folder / "store.sqlite")],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -139,12 +151,13 @@ class Stage:
 
     def _identity(self) -> int:
         """The file's inode: each atomic write makes a new one, and an edit in place does not."""
-        return self._config.stat().st_ino
+        return self.config.stat().st_ino
 
     def _counts(self) -> Counts:
         writes = sum(before != after for before, after in zip(self._identities, self._identities[1:], strict=False))
-        return Counts(_lines(self._folder / "requests.jsonl"), writes, _lines(self._workspace / "payments.txt"))
+        return Counts(lines_of(self.folder / "requests.jsonl"), writes, lines_of(self.workspace / "payments.txt"))
 
 
-def _lines(path: Path) -> int:
+def lines_of(path: Path) -> int:
+    """How many lines a file has; none where it is not there."""
     return len(path.read_text().splitlines()) if path.exists() else 0

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from .apart import KEY, PlayedApart
 from .stage import Played
 from .story import PORT_OF_SOMEBODY_ELSE, Counts
 
@@ -13,11 +14,11 @@ SCHEMA = "safepoint.cli.demo.v1"
 WIDTH_WITHOUT_TERMINAL = 140
 
 
-def document(acts: Sequence[Played]) -> dict[str, Any]:
+def document(acts: Sequence[Played], apart: PlayedApart | None = None) -> dict[str, Any]:
     """The object that `safepoint demo --json` prints; documented in docs/cli.md."""
     return {
         "schema": SCHEMA,
-        "as_expected": all(played.as_expected for played in acts),
+        "as_expected": all(played.as_expected for played in (*acts, *(() if apart is None else (apart,)))),
         "acts": [
             {
                 "act": played.act.key,
@@ -36,7 +37,32 @@ def document(acts: Sequence[Played]) -> dict[str, Any]:
             }
             for played in acts
         ],
+        "apart": None if apart is None else _apart(apart),
     }
+
+
+def _apart(played: PlayedApart) -> dict[str, Any]:
+    return {
+        "act": KEY,
+        "codes": list(played.codes),
+        "paths": list(played.paths),
+        "file": {"here": played.here, "there": played.there},
+        "payments": {"here": played.payments_here, "there": played.payments_there},
+        "provider_requests": played.requests,
+        "as_expected": played.as_expected,
+    }
+
+
+def print_apart(played: PlayedApart | None) -> None:
+    """Print what became of the act with the folder of its own."""
+    if played is None:
+        print(f"({KEY}) was not played: it binds the run to its files by Git, and there is no `git` here.")
+        return
+    print(f"({KEY}) killed after its write was kept; then {', '.join(played.paths)} was changed by another process.")
+    print(f"    parked: {', '.join(played.codes)}. Gone on in a folder of its own (`safepoint resume --isolated`):")
+    print(f"    here {played.here.strip()}, payments: {played.payments_here}, as the other process left it;")
+    print(f"    there {played.there.strip()}, payments: {played.payments_there}.", end="")
+    print("" if played.as_expected else " NOT AS EXPECTED")
 
 
 def _counts(counts: Counts) -> dict[str, int]:

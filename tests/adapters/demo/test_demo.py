@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from safepoint.adapters.demo import main
+from safepoint.adapters.demo.apart import StageApart
 from safepoint.adapters.demo.stage import ActFailed, Stage
-from safepoint.adapters.demo.story import ACTS, PORT_OF_SOMEBODY_ELSE, Counts
-from safepoint.adapters.demo.table import document, print_table
+from safepoint.adapters.demo.story import ACTS, PORT_AFTER, PORT_OF_SOMEBODY_ELSE, Counts
+from safepoint.adapters.demo.table import document, print_apart, print_table
 from safepoint.ports.failpoints import Failpoint
 
 FIRST, EDITED = ACTS[0], ACTS[3]
@@ -78,3 +79,28 @@ def test_the_table_shows_every_act(tmp_path: Path, capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     assert "(a)" in shown and "continue" in shown and "requests: 4" in shown  # noqa: PT018
     assert document([played])["as_expected"] is True
+
+
+def test_what_somebody_else_wrote_stays_and_the_work_goes_on_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played = StageApart(tmp_path).play_apart()
+    assert played is not None
+    assert (played.codes, played.paths) == (("workspace_drift",), ("config.json",))
+    assert (played.here, played.there) == (PORT_OF_SOMEBODY_ELSE, PORT_AFTER)
+    assert (played.payments_here, played.payments_there, played.requests) == (0, 1, 3)
+    assert played.as_expected
+    print_apart(replace(played, payments_there=2))
+    assert "NOT AS EXPECTED" in capsys.readouterr().out
+    assert not document([], replace(played, here=PORT_AFTER))["as_expected"]
+
+
+def test_without_git_that_act_is_not_played_and_this_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    played = StageApart(tmp_path).play_apart()
+    assert played is None
+    print_apart(played)
+    assert "no `git`" in capsys.readouterr().out
+    assert document([], played)["as_expected"]
