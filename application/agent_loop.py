@@ -17,13 +17,12 @@ from ..ports.ids import Ids
 from ..ports.model_provider import ModelRequest, OfferedTool
 from ..ports.provider_failures import ProviderError, ProviderFailed
 from ..ports.tool_catalog import BoundCall
-from .before_dispatch import refusal
 from .budget import Budget, BudgetSpent
 from .call_order import predecessors
 from .intake import Step, step_of
 from .model_steps import ModelSteps
 from .preflight import Refused
-from .run_checkpoints import UNBOUND, NoCheckpoints, may_write
+from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
@@ -176,8 +175,7 @@ class AgentLoop:
         calls = step.calls
         bound = [self._tools.bind(call, step.unreadable.get(call.call_id)) for call in calls]
         if (detail := await self._checkpoints.before_step(bound)) is not None:
-            refused = refusal(f"the workspace could not be kept as it was before this: {detail}")
-            bound = [refused if isinstance(one, BoundCall) and may_write(one) else one for one in bound]
+            bound = without_writes(bound, detail)
         waits = predecessors([None if isinstance(one, Refused) else one for one in bound])
         answered = [anyio.Event() for _ in calls]
         errors: list[Exception] = []

@@ -25,12 +25,11 @@ from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
 from ..ports.tool_catalog import BoundCall
 from .agent_loop import RunOutcome
-from .before_dispatch import refusal
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
 from .open_call import Answer, OpenCall, RunStopped, answer_of
 from .preflight import Refused
-from .run_checkpoints import UNBOUND, NoCheckpoints, may_write
+from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
@@ -148,13 +147,10 @@ class RecordedRun:
     async def _bind(self, step: Step) -> None:
         """Check the calls, and keep what the workspace holds before the first of them may write."""
         bind = self._parts.functions.bind
-        bound = {call.call_id: bind(call, step.unreadable.get(call.call_id)) for call in step.calls}
-        if (detail := await self._parts.checkpoints.before_step(bound.values())) is not None:
-            refused = refusal(f"the workspace could not be kept as it was before this: {detail}")
-            bound = {
-                key: refused if isinstance(one, BoundCall) and may_write(one) else one for key, one in bound.items()
-            }
-        self._bound.update(bound)
+        bound = [bind(call, step.unreadable.get(call.call_id)) for call in step.calls]
+        if (detail := await self._parts.checkpoints.before_step(bound)) is not None:
+            bound = without_writes(bound, detail)
+        self._bound.update(zip((call.call_id for call in step.calls), bound, strict=True))
 
     async def _answered(self) -> None:
         """Keep what the workspace holds after the last answer of a step."""

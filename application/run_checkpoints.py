@@ -19,6 +19,8 @@ from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, Unsupported
 from ..ports.failpoints import Failpoints
 from ..ports.tool_catalog import BoundCall
 from ..ports.workspace import CouldNotLook
+from .before_dispatch import refusal
+from .preflight import Refused
 from .run_recorder import RunRecorder
 from .supervised_calls import in_thread
 
@@ -184,6 +186,12 @@ class RunCheckpoints(NoCheckpoints):
                 self._dirty = True
         self._fed = len(events)
         return self._dirty
+
+
+def without_writes(calls: Iterable[BoundCall | Refused], why: str) -> list[BoundCall | Refused]:
+    """The calls of a step, with a refusal in the place of each that may change files of the workspace."""
+    refused = refusal(f"the workspace could not be kept as it was before this: {why}")
+    return [refused if isinstance(call, BoundCall) and may_write(call) else call for call in calls]
 
 
 def may_write(call: BoundCall) -> bool:
