@@ -21,6 +21,7 @@ from .repositories import Untouched, captured, checkpoints_of, files_under, git,
 
 SAME = Compared((), 0, same_policy=True)
 KILLS = 20
+SEEDS = [16, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100, 110))]
 COMMANDS_MAX = 20
 
 
@@ -106,10 +107,11 @@ def finished(tmp_path: Path, folder: Path, key: str) -> Checkpoint:
     return checkpoint
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_kills_of_captures_touch_nothing_and_the_next_one_finishes(
-    tmp_path: Path, folder: Path, jobs: Jobs
+    tmp_path: Path, folder: Path, jobs: Jobs, seed: int
 ) -> None:
-    untouched, dice = Untouched(folder), random.Random(16)
+    untouched, dice = Untouched(folder), random.Random(seed)
     started = time.monotonic()
     jobs.run(what="capture", key="measured", **job(tmp_path, folder))
     needed_seconds = time.monotonic() - started
@@ -134,10 +136,11 @@ def kill(group: int, *, whole: bool) -> None:
         return  # it was quicker
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_kills_of_materializing_leave_no_half_folder_and_the_next_one_finishes(
-    tmp_path: Path, folder: Path, jobs: Jobs
+    tmp_path: Path, folder: Path, jobs: Jobs, seed: int
 ) -> None:
-    untouched, dice = Untouched(folder), random.Random(17)
+    untouched, dice = Untouched(folder), random.Random(seed)
     checkpoints = checkpoints_of(tmp_path)
     checkpoint = captured(checkpoints.capture(str(folder), "one"))
     expected = {path: seen.content for path, seen in files_under(folder).items()}
@@ -166,8 +169,9 @@ def test_random_kills_of_materializing_leave_no_half_folder_and_the_next_one_fin
     untouched.check()
 
 
-def test_random_kills_of_a_removal_leave_it_whole_or_gone(tmp_path: Path, folder: Path, jobs: Jobs) -> None:
-    untouched, dice = Untouched(folder), random.Random(18)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_kills_of_a_removal_leave_it_whole_or_gone(tmp_path: Path, folder: Path, jobs: Jobs, seed: int) -> None:
+    untouched, dice = Untouched(folder), random.Random(seed)
     checkpoints = checkpoints_of(tmp_path)
     for number in range(KILLS):
         checkpoint = captured(checkpoints.capture(str(folder), f"key{number}"))
