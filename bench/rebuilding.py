@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from safepoint.adapters.sqlite.projection_tables import WRITTEN, table_statement
 from safepoint.adapters.sqlite.store import open_store
-from safepoint.domain.projections import TABLES
 
 from .bars import REBUILD
 from .measuring import Measured, Taken, added, cpu_ratio, in_seconds, median_wall, microseconds, taken_by, wall_ratios
@@ -64,7 +63,7 @@ def bare_rows(path: Path, projected: Sequence[Projected]) -> Taken:
         connection.execute("BEGIN IMMEDIATE")
         for name, rows in projected:
             connection.execute(table_statement(name))
-            places = ", ".join("?" * len(TABLES[name].columns))
+            places = ", ".join("?" * len(WRITTEN[name].columns))
             connection.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
         connection.execute("COMMIT")
 
@@ -77,7 +76,7 @@ def _projected(path: Path) -> list[Projected]:
     connection = sqlite3.connect(path)
     try:
         return [
-            Projected(name, connection.execute(f"SELECT {', '.join(TABLES[name].columns)} FROM {name}").fetchall())
+            Projected(name, connection.execute(f"SELECT {', '.join(WRITTEN[name].columns)} FROM {name}").fetchall())
             for name in sorted(WRITTEN)
         ]
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from .projections import TOPICS_WITH_ROWS, Row, rows_of
 from .sealing import DamagedEvent, SealedEvent, StoredRecord
 from .unsealing import event_of
@@ -11,8 +13,12 @@ class NoRows(ValueError):
     """No rows can be made of a stored event; whoever verifies its chain says why."""
 
 
-def rows_of_record(record: StoredRecord) -> tuple[Row, ...]:
+def rows_of_record(record: StoredRecord, make: Callable[[SealedEvent], Sequence[Row]] = rows_of) -> Sequence[Row]:
     """The rows that a stored event makes. Its chain is not verified here.
+
+    Args:
+        record: the event.
+        make: makes the rows, of an event whose digests are not known.
 
     Raises:
         NoRows: its bytes are not an event of its topic.
@@ -23,7 +29,7 @@ def rows_of_record(record: StoredRecord) -> tuple[Row, ...]:
         event = event_of(record)
     except DamagedEvent as damage:
         raise NoRows(str(damage)) from damage
-    return rows_of(SealedEvent(record.stream, record.version, event, record.state, "", ""))
+    return make(SealedEvent(record.stream, record.version, event, record.state, "", ""))
 
 
 def bare_row_of(stream: str) -> Row | None:

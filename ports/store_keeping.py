@@ -39,7 +39,13 @@ class StoreCondition(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild did. `unreadable` counts events that no row could be made of; `verify` names them."""
+    """What a rebuild did.
+
+    Attributes:
+        events: how many were read.
+        rows: how many were written; a store that shows some of its events as they are writes fewer.
+        unreadable: events that no row could be made of; `verify` names them.
+    """
 
     events: int
     rows: int

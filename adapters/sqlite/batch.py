@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 
+from ...domain.projections import Column
+from ...domain.sealing import SealedEvent
 from ...ports.event_store import Commit
 from .errors import is_broken_rule
-from .projection_tables import JOURNAL, upsert
+from .projection_tables import upsert, written_rows
 from .transaction import Transaction
 
 _OWNERS = (
     "SELECT session_id, incarnation_id, epoch FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
 )
+_TOGETHER = (64, 32, 16, 8, 4, 2, 1)
+"""How many events one statement inserts: SQLite sets up its rules once for all of them."""
 
 
 def keep_all(transaction: Transaction, commits: Sequence[Commit]) -> bool:
@@ -28,7 +33,7 @@ def keep_all(transaction: Transaction, commits: Sequence[Commit]) -> bool:
         StoreError: the transaction could not begin anew.
     """
     try:
-        if _all_owned(transaction.raw, commits) and _inserted(transaction, commits):
+        if _all_owned(transaction, commits) and _inserted(transaction, commits):
             return True
     except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
         if not is_broken_rule(error):
@@ -37,19 +42,27 @@ def keep_all(transaction: Transaction, commits: Sequence[Commit]) -> bool:
     return False
 
 
-def _all_owned(cursor: sqlite3.Cursor, commits: Sequence[Commit]) -> bool:
-    guards = {commit.guard for commit in commits}
+def _all_owned(transaction: Transaction, commits: Sequence[Commit]) -> bool:
+    guards = {commit.guard for commit in commits} - transaction.owners
+    if not guards:
+        return True
     sessions = json.dumps([guard.session_id for guard in guards])
-    return guards == set(cursor.execute(_OWNERS, (sessions,)))
+    if guards != set(transaction.raw.execute(_OWNERS, (sessions,))):
+        return False
+    transaction.owners.update(guards)
+    return True
 
 
 def _inserted(transaction: Transaction, commits: Sequence[Commit]) -> bool:
-    """Whether all commits continue their chains; each is inserted then, in its order."""
-    broken, cursor = transaction.links.broken, transaction.raw
+    """Whether all commits continue their chains; their events are inserted then, and after them their rows."""
+    links, cursor = transaction.links, transaction.raw
     for commit in commits:
-        if broken(cursor, commit) is not None:
+        if links.broken(cursor, commit) is not None:
             return False
-        insert(transaction, commit)
+        links.add(commit)
+    events = [sealed for commit in commits for sealed in commit.events]
+    _insert_events(transaction, events)
+    _insert_rows(transaction, events)
     return True
 
 
@@ -59,10 +72,42 @@ def insert(transaction: Transaction, commit: Commit) -> None:
     Raises:
         sqlite3.DatabaseError: it does not fit (`is_broken_rule`), or nothing can be said of it.
     """
-    execute, statement = transaction.execute, transaction.recorder.insert_events_statement
-    for stream, sequence, event, state, _, _ in commit.events:
-        execute(statement, (stream, sequence, event.topic, state))
-    for row in commit.rows:
-        if row.table != JOURNAL:
-            execute(*upsert(row))
+    _insert_events(transaction, commit.events)
+    _insert_rows(transaction, commit.events)
     transaction.links.add(commit)
+
+
+def _insert_events(transaction: Transaction, events: Sequence[SealedEvent]) -> None:
+    execute, statement = transaction.execute, transaction.recorder.insert_events_statement
+    if len(events) == 1:  # T1 and T2, above all
+        stream, sequence, event, state, _, _ = events[0]
+        execute(statement, (stream, sequence, event.topic, state))
+        return
+    values = [value for one in events for value in (one[0], one[1], one[2].topic, one[3])]
+    place = 0
+    for size in _TOGETHER:
+        width = 4 * size
+        while len(values) - place >= width:
+            execute(_for_rows(statement, size), values[place : place + width])
+            place += width
+
+
+@lru_cache(maxsize=len(_TOGETHER))
+def _for_rows(statement: str, count: int) -> str:
+    """The recorder's statement for so many events."""
+    return statement + ", (?, ?, ?, ?)" * (count - 1)
+
+
+def _insert_rows(transaction: Transaction, events: Sequence[SealedEvent]) -> None:
+    """Put rows in, in their order; those that follow one another and are alike by one statement."""
+    last, alike = "", list[tuple[Column, ...]]()
+    for sealed in events:
+        for row in written_rows(sealed):
+            statement, values = upsert(row)
+            if statement != last and alike:
+                transaction.execute_all(last, alike)
+                alike = []
+            last = statement
+            alike.append(values)
+    if alike:
+        transaction.execute_all(last, alike)

@@ -143,8 +143,10 @@ def _keep_or_roll_back(transaction: Transaction, commit: Commit) -> CommitAnswer
 
 def _try(transaction: Transaction, commit: Commit) -> CommitAnswer | None:
     """Insert a commit, or say what stands against it; part of it may be inserted then."""
-    if not owns(transaction.raw, commit.guard):
-        return Fenced(commit.guard.session_id, commit.guard.epoch)
+    if commit.guard not in transaction.owners:
+        if not owns(transaction.raw, commit.guard):
+            return Fenced(commit.guard.session_id, commit.guard.epoch)
+        transaction.owners.add(commit.guard)
     stream = transaction.links.broken(transaction.raw, commit)
     if stream is not None:
         return VersionConflict(stream)

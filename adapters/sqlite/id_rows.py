@@ -16,7 +16,7 @@ from ...domain.events.session import RunAdmitted
 from ...domain.forgetting import FORGOTTEN_TOPIC
 from ...domain.unique_ids import FIELDS, IdKind
 from .condition import control_of
-from .projection_tables import field_of
+from .stored_fields import field_of
 
 _SEALING = (RunEnded.topic, RunClaimed.topic)
 _TOPICS = tuple(sorted({*FIELDS, *_SEALING}))

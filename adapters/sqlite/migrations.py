@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .control_rows import COLUMNS
+from .event_rules import known_rules
 
 
 class Migration(NamedTuple):
@@ -35,7 +36,11 @@ _CHECKSUMS = tuple(
         f"UPDATE {table} SET checksum = control_checksum('{table}', {', '.join(columns)})",
     )
 )
-MIGRATIONS: tuple[Migration, ...] = (Migration(2, _CHECKSUMS),)
+_RULES = (
+    *(f"DROP TRIGGER stored_events_{name}" for name in ("event_id", "operation_id", "claim_id", "run_id", "seal")),
+    *known_rules(),
+)
+MIGRATIONS: tuple[Migration, ...] = (Migration(2, _CHECKSUMS), Migration(3, _RULES))
 """In order and without a gap; the last one makes `schema.SCHEMA_VERSION`."""
 
 

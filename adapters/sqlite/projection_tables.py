@@ -1,22 +1,31 @@
 """The projections as SQL: their tables and indexes, and how a row is put in. SPEC section 7.
 
 They may be dropped and made again at any time, so their shape is no part of the schema version: where it is not what
-this program expects, they are rebuilt. The journal of operations is a view over the events: it can never disagree with
-them, and T1 and T2 need not write it.
+this program expects, they are rebuilt. The journal of operations is a view over the events, and what was dispatched is
+read from them, too: neither can disagree with them, T1 writes no row, and T2 a short one.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ...domain.events import tool
-from ...domain.projections import TABLES, Column, Row
+from ...domain.events.tool import ToolDispatched, ToolResponded
+from ...domain.operation.rows import operation_row
+from ...domain.projections import TABLES, TOPICS_WITH_ROWS, Column, Row, Table, rows_of
+from ...domain.sealing import SealedEvent
+from . import operation_view
+from .operation_view import OPERATIONS, OUTCOMES
+from .stored_fields import field_of
 
 JOURNAL = "operation_journal"
-WRITTEN = frozenset(TABLES) - {JOURNAL}
-"""The projections that are tables."""
+WRITTEN: Mapping[str, Table] = {
+    **{name: table for name, table in TABLES.items() if name not in (JOURNAL, OPERATIONS)},
+    OUTCOMES: operation_view.TABLE,
+}
+"""The tables that projections are kept in; those that are not among them are SQL views."""
 ROWS_AT_ONCE = 2_000
 """How many rows one statement deletes before a rebuild."""
 
@@ -29,7 +38,7 @@ _INDEXES = (
     f"CREATE INDEX sessions_newest ON sessions ({NEWEST_AT}, session_id)",
     "CREATE INDEX runs_of_session ON runs (session_id, admitted_sequence)",
     f"CREATE INDEX runs_open ON runs (session_id) WHERE {OPEN_RUN}",
-    f"CREATE INDEX operations_watched ON operations (session_id, operation_id) WHERE {WATCHED}",
+    f"CREATE INDEX operations_watched ON {OUTCOMES} (session_id, operation_id) WHERE {WATCHED}",
     f"CREATE INDEX permissions_open ON permissions (session_id) WHERE {OPEN_PERMISSION}",
     "CREATE INDEX continuations_of_boundary ON continuations (boundary_digest)",
     "CREATE INDEX continuations_to_run ON continuations (target_run_id)",
@@ -49,12 +58,6 @@ _ENTRIES = {
 }
 
 
-def field_of(name: str, state: str = "state") -> str:
-    """SQL for a text field of an event, NULL where its bytes are no JSON."""
-    text = f"CAST({state} AS TEXT)"
-    return f"CASE WHEN json_valid({text}) THEN json_extract({text}, '$.{name}') END"
-
-
 def _journal() -> str:
     columns = {name: field_of(name) for name in ("run_id", "operation_id", "event_id", "occurred_at")}
     entry = " ".join(f"WHEN '{topic}' THEN '{entry}'" for topic, entry in _ENTRIES.items())
@@ -68,19 +71,25 @@ def _journal() -> str:
 @lru_cache(maxsize=1)
 def names() -> frozenset[str]:
     """Names of the projections' tables, indexes and views."""
-    return frozenset(TABLES) | frozenset(statement.split()[2] for statement in _INDEXES)
+    return frozenset(TABLES) | frozenset(WRITTEN) | frozenset(statement.split()[2] for statement in _INDEXES)
 
 
 def table_statement(name: str, *, database: str = "main") -> str:
-    """The statement that makes a projection's table."""
-    table = TABLES[name]
+    """The statement that makes a table of `WRITTEN`."""
+    table = WRITTEN[name]
     columns = ", ".join(f"{column} {kind}" for column, kind in table.columns.items())
     return f"CREATE TABLE {database}.{name} ({columns}, PRIMARY KEY ({', '.join(table.key)})) WITHOUT ROWID"
 
 
 def statements() -> tuple[str, ...]:
     """Everything that makes empty projections, beside the table of the events."""
-    return (*(table_statement(name) for name in sorted(WRITTEN)), *_INDEXES, *_BESIDE, _journal())
+    return (
+        *(table_statement(name) for name in sorted(WRITTEN)),
+        *_INDEXES,
+        *_BESIDE,
+        operation_view.view_statement(),
+        _journal(),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -106,10 +115,7 @@ def are_as_expected(connection: sqlite3.Connection) -> bool:
 
 @lru_cache(maxsize=256)
 def _upsert(table: str, columns: tuple[str, ...], database: str) -> str:
-    unknown = [column for column in columns if column not in TABLES[table].columns]
-    if unknown:
-        raise ValueError(f"projection {table} has no columns {unknown}")
-    key = TABLES[table].key
+    key = WRITTEN[table].key
     rest = [f"{column} = excluded.{column}" for column in columns if column not in key]
     action = f"UPDATE SET {', '.join(rest)}" if rest else "NOTHING"
     places = ", ".join("?" * len(columns))
@@ -119,8 +125,29 @@ def _upsert(table: str, columns: tuple[str, ...], database: str) -> str:
     )
 
 
+def written_rows(sealed: SealedEvent) -> Sequence[Row]:
+    """The rows of `WRITTEN` that one event changes."""
+    event = sealed.event
+    kind = type(event)
+    if kind is ToolDispatched:  # T1: its event says it all
+        return ()
+    if kind is ToolResponded:  # T2
+        row = operation_row(sealed, event)
+        return () if row is None else (tuple.__new__(Row, (OUTCOMES, row.values)),)
+    if event.topic not in TOPICS_WITH_ROWS:
+        return ()
+    rows = (_written(row, event.session_id) for row in rows_of(sealed) if row.table != JOURNAL)
+    return [row for row in rows if row is not None]
+
+
+def _written(row: Row, session_id: str) -> Row | None:
+    return operation_view.outcome_row(row, session_id) if row.table == OPERATIONS else row
+
+
 def upsert(row: Row, *, database: str = "main") -> tuple[str, tuple[Column, ...]]:
-    """The statement that puts a row in, and its values: columns that the row does not name stay as they are."""
+    """The statement that puts a row of `WRITTEN` in, and its values: columns that the row does not name stay as they
+    are.
+    """
     return _upsert(row.table, tuple(row.values), database), tuple(row.values.values())
 
 
@@ -138,7 +165,7 @@ def thinning_statements(connection: sqlite3.Connection) -> Iterable[str]:
     """
     for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
         if name in WRITTEN and (name, sql) in _expected():
-            key = ", ".join(TABLES[name].key)
+            key = ", ".join(WRITTEN[name].key)
             yield f"DELETE FROM {name} WHERE ({key}) IN (SELECT {key} FROM {name} LIMIT {ROWS_AT_ONCE})"
 
 

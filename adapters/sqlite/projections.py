@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...domain.errors import StoreDamaged, StoreUnavailable
 from ...domain.projection_rebuild import NoRows, bare_row_of, rows_of_record
-from ...domain.projections import TABLES, Column, Row
+from ...domain.projections import Column, Row
 from ...domain.sealing import StoredRecord
 from ...ports.store_keeping import ProjectionDifference, Projections, Rebuilt
 from . import projection_tables
 from .errors import is_damage, readable, translated
 from .place import Place
+from .projection_tables import WRITTEN, written_rows
 from .reader import Readers
 from .transaction import StatementCursor, Transaction
 from .writer import Writer
@@ -60,11 +61,11 @@ class SqliteProjections(Projections):
         with self._readers.view() as view, translated(self._place.database, "compare the projections of"):
             connection = view.connection
             connection.text_factory = readable
-            for name in TABLES:
+            for name in WRITTEN:
                 connection.execute(projection_tables.table_statement(name, database="temp"))
             for row in _rows(connection):
                 connection.execute(*projection_tables.upsert(row, database="temp"))
-            for name in TABLES:
+            for name in WRITTEN:
                 if connection.execute(_IS_THERE, (name,)).fetchone() is None:
                     yield ProjectionDifference(name, (), None, None)
                     continue
@@ -74,7 +75,7 @@ class SqliteProjections(Projections):
                     if not is_damage(error):
                         raise
                     yield ProjectionDifference(name, (), None, None)
-            for name in TABLES:  # after an error the connection is closed, and they are gone with it
+            for name in WRITTEN:  # after an error the connection is closed, and they are gone with it
                 connection.execute(f"DROP TABLE temp.{name}")
             connection.text_factory = str
 
@@ -106,8 +107,7 @@ def rebuild_in(transaction: Statements, progress: Callable[[int, int], None] | N
     for record in _records(connection):
         made, readable = _rows_or_bare(record)
         for row in made:
-            if row.table != projection_tables.JOURNAL:
-                transaction.raw.execute(*projection_tables.upsert(row))
+            transaction.raw.execute(*projection_tables.upsert(row))
         done, rows, unreadable = done + 1, rows + len(made), unreadable + (not readable)
         if progress is not None and done % _BATCH == 0:
             progress(done, total)
@@ -125,10 +125,10 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
         yield from _rows_or_bare(record)[0]
 
 
-def _rows_or_bare(record: StoredRecord) -> tuple[tuple[Row, ...], bool]:
+def _rows_or_bare(record: StoredRecord) -> tuple[Sequence[Row], bool]:
     """The rows of an event and True, or the bare row of its stream and False."""
     try:
-        return rows_of_record(record), True
+        return rows_of_record(record, written_rows), True
     except (NoRows, TypeError):  # damage may have made anything of a column
         bare = bare_row_of(str(record.stream))
         return (() if bare is None else (bare,)), False
@@ -136,7 +136,7 @@ def _rows_or_bare(record: StoredRecord) -> tuple[tuple[Row, ...], bool]:
 
 def _compare(connection: sqlite3.Connection, name: str) -> Iterator[ProjectionDifference]:
     """Walk both tables in the order of their key, as they are stored."""
-    table = TABLES[name]
+    table = WRITTEN[name]
     query = f"SELECT {', '.join(table.columns)} FROM {{}}.{name} ORDER BY {', '.join(table.key)}"
     found, expected = (connection.execute(query.format(database)) for database in ("main", "temp"))
     width = len(table.key)

@@ -14,17 +14,13 @@ from typing import NamedTuple
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteDatastore
 
 from ...domain.errors import StoreDamaged, StoreVersionNewer, StoreVersionOlder
-from ...domain.events.catalogue import AFTER_TERMINAL
-from ...domain.events.run import RunClaimed, RunEnded
-from ...domain.unique_ids import FIELDS, IdKind
+from .event_rules import fitting_rule, known_rules
 from .migrations import OLDEST_VERSION
 
 APPLICATION_ID = 0x53465054
 """Marks a database as a Safepoint store ("SFPT")."""
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-SEALED = "the stream is sealed: only facts that may follow a terminal event may be added, and none after a claim"
-NOT_NEXT = "the version is not the next one of its stream"
 USED_ID = "an id is missing, or is used already"
 
 _TABLES = (
@@ -60,61 +56,10 @@ class SchemaObject(NamedTuple):
     sql: str | None
 
 
-def _quoted(texts: frozenset[str] | list[str]) -> str:
-    return ", ".join(f"'{text}'" for text in sorted(texts))
-
-
-def _field(name: str) -> str:
-    return f"json_extract(CAST(NEW.state AS TEXT), '$.{name}')"
-
-
-def _events_trigger() -> str:
-    """Refuse an event that is not the next of a stream that is not sealed.
-
-    NEW.rowid is -1 when SQLite is to choose it: a row chosen by the caller could replace another (INSERT OR REPLACE
-    fires no DELETE trigger), or leave a gap.
-    """
-    return f"""CREATE TRIGGER stored_events_insert BEFORE INSERT ON stored_events BEGIN SELECT CASE
-        WHEN NEW.rowid <> -1 THEN RAISE(ABORT, 'the row of an event cannot be chosen')
-        WHEN typeof(NEW.originator_id) <> 'text' OR typeof(NEW.originator_version) <> 'integer'
-            OR typeof(NEW.topic) <> 'text' OR typeof(NEW.state) <> 'blob' THEN RAISE(ABORT, 'this is not an event')
-        WHEN NEW.originator_version <> 1 + COALESCE((SELECT MAX(originator_version) FROM stored_events
-            WHERE originator_id = NEW.originator_id), 0) THEN RAISE(ABORT, '{NOT_NEXT}')
-        WHEN EXISTS (SELECT 1 FROM sealed_streams WHERE stream = NEW.originator_id
-            AND (sealed_by = '{RunClaimed.topic}' OR NEW.topic NOT IN ({_quoted(AFTER_TERMINAL)})))
-            THEN RAISE(ABORT, '{SEALED}')
-        END; END"""
-
-
-def _id_triggers() -> list[str]:
-    """Use up the ids of an event. They are taken from its bytes, so that no writer can leave them out.
-
-    Ids that were made at one time stand beside one another whatever they name, so a commit writes one page for all.
-    """
-    triggers = [
-        f"""CREATE TRIGGER stored_events_event_id AFTER INSERT ON stored_events BEGIN
-        INSERT INTO unique_ids VALUES ({_field("event_id")}, '{IdKind.EVENT}', NEW.rowid); END"""
-    ]
-    for topic, (kind, field) in FIELDS.items():
-        if kind is IdKind.RUN:
-            action = f"""INSERT INTO admissions
-            SELECT {_field(field)}, {_field("session_id")}, generation FROM store_control"""
-        else:
-            action = f"INSERT INTO unique_ids VALUES ({_field(field)}, '{kind}', NEW.rowid)"
-        triggers.append(
-            f"""CREATE TRIGGER stored_events_{kind}_id AFTER INSERT ON stored_events WHEN NEW.topic = '{topic}' BEGIN
-        {action}; END"""
-        )
-    return triggers
-
-
 def _guards() -> list[str]:
     """Triggers that hold whatever conflict clause (OR REPLACE, OR IGNORE) the statement carries."""
     facts = ("stored_events", "unique_ids", "sealed_streams")
     return [
-        f"""CREATE TRIGGER stored_events_seal AFTER INSERT ON stored_events
-        WHEN NEW.topic IN ({_quoted([RunEnded.topic, RunClaimed.topic])}) BEGIN
-        INSERT INTO sealed_streams VALUES (NEW.originator_id, NEW.topic); END""",
         f"""CREATE TRIGGER unique_ids_insert BEFORE INSERT ON unique_ids
         WHEN typeof(NEW.id) <> 'text' OR EXISTS (SELECT 1 FROM unique_ids WHERE id = NEW.id AND kind = NEW.kind) BEGIN
         SELECT RAISE(ABORT, '{USED_ID}'); END""",
@@ -142,7 +87,7 @@ def _guards() -> list[str]:
 def statements() -> tuple[str, ...]:
     """Everything that makes an empty store, projections aside."""
     recorder = SQLiteApplicationRecorder(SQLiteDatastore(":memory:", originator_id_type="text"))
-    return (*recorder.create_table_statements, *_TABLES, _events_trigger(), *_id_triggers(), *_guards())
+    return (*recorder.create_table_statements, *_TABLES, fitting_rule(), *known_rules(), *_guards())
 
 
 def objects_of(connection: sqlite3.Connection) -> frozenset[SchemaObject]:

@@ -135,6 +135,7 @@ def _present(transaction: Transaction, session_id: SessionId) -> Ownership | Non
 
 
 def _set(transaction: Transaction, row: Ownership) -> None:
+    transaction.owners.clear()
     transaction.cursor.execute(_SET, (*row, checksum("session_owners", *row)))
 
 

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor
 
+from ...domain.projections import Column
 from ...domain.sealing import SealedEvent
+from ...ports.event_store import OwnerGuard
 from .errors import store_error
 from .links import Links
 from .position import INSERT, ROWS_KEPT, TRIM, TRIMMED_EVERY, Position
@@ -79,6 +81,19 @@ class Transaction:
     def links(self) -> Links:
         """What this connection knows of the chains that are stored."""
         return self._writer.links
+
+    @property
+    def owners(self) -> set[OwnerGuard]:
+        """Owners that this connection knows to be those that are stored: whoever writes an owner clears them."""
+        return self._writer.owners
+
+    def execute_all(self, statement: str, rows: Sequence[tuple[Column, ...]]) -> None:
+        """Execute a statement for each row."""
+        if len(rows) > 1 and self._writer.on_point is None:
+            self.raw.executemany(statement, rows)
+            return
+        for row in rows:
+            self.execute(statement, row)
 
     @property
     def recorder(self) -> SQLiteApplicationRecorder:

@@ -13,6 +13,7 @@ from ...domain.errors import StoreDamaged, ViewsDamaged
 from ...domain.events.session import RunKind
 from ...domain.events.tool import ToolDispatched
 from ...domain.identifiers import OperationId, RequestId, RunId, SessionId, run_stream
+from ...domain.unique_ids import IdKind
 from ...ports.views import (
     PAGE_MAX,
     ContinuationRow,
@@ -26,9 +27,11 @@ from ...ports.views import (
     Views,
 )
 from .errors import readable, translated
+from .operation_view import OUTCOMES, columns
 from .place import Place
-from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, WATCHED, are_as_expected, field_of
+from .projection_tables import NEWEST_AT, OPEN_PERMISSION, OPEN_RUN, WATCHED, are_as_expected
 from .reader import Readers
+from .stored_fields import field_of
 
 _RUN = f"SELECT {', '.join(RunRow._fields)} FROM runs"
 _OPERATION = f"SELECT {', '.join(OperationRow._fields)} FROM operations"
@@ -36,15 +39,16 @@ _PERMISSION = f"SELECT {', '.join(PermissionRow._fields)} FROM permissions"
 _CONTINUATION = f"SELECT {', '.join(ContinuationRow._fields)} FROM continuations"
 _IN_DOUBT = """o.watched IS NULL AND o.cleared_by IS NULL AND (o.outcome_event_id IS NULL
     OR (o.effect = 'unknown' AND o.attestation IS NOT 'completed' AND o.attestation IS NOT 'not_executed'))"""
+_DISPATCHED = field_of("operation_id", "e.state")
 _OF_HEAD = f"""FROM runs h
     JOIN stored_events e ON e.originator_id = 'run:' || h.run_id AND e.topic = '{ToolDispatched.topic}'
-    JOIN operations o ON o.operation_id = {field_of("operation_id", "e.state")}
+    LEFT JOIN {OUTCOMES} o ON o.operation_id = {_DISPATCHED}
     WHERE h.run_id = s.head_run_id AND h.abandoned_by IS NULL AND h.claimed_by_claim_id IS NULL
     AND h.status IS NOT 'completed' AND {_IN_DOUBT}"""
 """Operations in doubt of the head run of session `s`; from its end on, its session watches most of them."""
 _SESSION = f"""SELECT s.session_id, s.opened_at, s.head_run_id, s.head_kind, s.head_admitted_at,
     r.status, r.failure_class, r.ended_at, r.abandoned_by, r.incarnation_id,
-    (SELECT COUNT(*) FROM operations WHERE session_id = s.session_id AND {WATCHED}) + (SELECT COUNT(*) {_OF_HEAD})
+    (SELECT COUNT(*) FROM {OUTCOMES} WHERE session_id = s.session_id AND {WATCHED}) + (SELECT COUNT(*) {_OF_HEAD})
     FROM sessions s LEFT JOIN runs r ON r.run_id = s.head_run_id"""
 _KINSHIP = f"""SELECT s.session_id, s.head_kind = '{RunKind.CONTINUATION}' AND r.opened_event_id IS NULL,
     (SELECT p.session_id FROM runs p WHERE p.run_id = (
@@ -54,13 +58,15 @@ _KINSHIP = f"""SELECT s.session_id, s.head_kind = '{RunKind.CONTINUATION}' AND r
 _CHILDREN = """SELECT DISTINCT c.session_id FROM runs p
     JOIN runs c ON c.parent_run_id IS NOT NULL AND c.parent_run_id = p.run_id
     WHERE p.session_id = ? AND c.session_id > ? ORDER BY c.session_id LIMIT ?"""
-_UNSETTLED = f"""SELECT {", ".join(OperationRow._fields)} FROM operations WHERE {WATCHED}
-    UNION ALL SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)} FROM sessions s
+_UNSETTLED = f"""SELECT {columns("o.operation_id", "o.session_id")} FROM {OUTCOMES} o
+    LEFT JOIN unique_ids u ON u.id = o.operation_id AND u.kind = '{IdKind.OPERATION}'
+    LEFT JOIN stored_events e ON e.rowid = u.event WHERE {WATCHED}
+    UNION ALL SELECT {columns(_DISPATCHED, "s.session_id")} FROM sessions s
     {_OF_HEAD.replace("FROM runs h", "JOIN runs h")}"""
 _NEWEST = NEWEST_AT.replace("head_admitted_at", "s.head_admitted_at").replace("opened_at", "s.opened_at")
 _NEWEST_FIRST = f"ORDER BY {_NEWEST} DESC, s.session_id DESC LIMIT ?"
-_OPERATIONS_OF_RUN = f"""SELECT {", ".join(f"o.{field}" for field in OperationRow._fields)}
-    FROM stored_events e JOIN operations o ON o.operation_id = {field_of("operation_id", "e.state")}
+_OPERATIONS_OF_RUN = f"""SELECT {columns(_DISPATCHED, field_of("session_id", "e.state"))}
+    FROM stored_events e LEFT JOIN {OUTCOMES} o ON o.operation_id = {_DISPATCHED}
     WHERE e.originator_id = ? AND e.originator_version > ? AND e.topic = '{ToolDispatched.topic}'
     ORDER BY e.originator_version LIMIT ?"""
 

@@ -18,7 +18,7 @@ from ...ports.event_store import (
     OwnerGuard,
     VersionConflict,
 )
-from .schema import NOT_NEXT
+from .event_rules import NOT_NEXT
 
 OWNER = "SELECT incarnation_id, epoch FROM session_owners WHERE session_id = ?"
 _USED = "SELECT 1 FROM unique_ids WHERE id = ? AND kind = ?"

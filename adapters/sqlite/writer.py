@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from ...domain.errors import StoreBehindAnchor, StoreFull, StoreUnavailable
+from ...ports.event_store import OwnerGuard
 from .anchor import Anchor
 from .anchor_raising import AnchorForRaising
 from .anchor_record import AnchorReading, AnchorRecord
@@ -50,6 +51,7 @@ class Writer:
         self._datastore: WriterDatastore | None = None
         self._closed = False
         self.links = Links()
+        self.owners: set[OwnerGuard] = set()
         self.recorder: SQLiteApplicationRecorder
         self._connection: sqlite3.Connection
         self._cursor: sqlite3.Cursor
@@ -57,6 +59,7 @@ class Writer:
         self._store_id = ""
         self._agreed: AnchorRecord | None = None
         self._position: Position
+        self._data_version: int | None = None
 
     def close(self) -> None:
         """Close the connection; idempotent."""
@@ -100,7 +103,7 @@ class Writer:
             if self.on_point is not None:
                 self.on_point("store.begin")
             cursor.execute("BEGIN IMMEDIATE")
-            position = self._position = position_at(cursor, newest(cursor), self._position)
+            position = self._known_position(cursor)
             if anchor != self._agreed:
                 self._compare(cursor, position, anchor)
         except sqlite3.Error as error:
@@ -110,6 +113,15 @@ class Writer:
             self._undo()
             raise
         return cursor, position
+
+    def _known_position(self, cursor: sqlite3.Cursor) -> Position:
+        """How far the store has come: looked at again only where another connection has written since."""
+        (version,) = cursor.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:
+            self._position = position_at(cursor, newest(cursor), self._position)
+            self._data_version = version
+            self.owners.clear()
+        return self._position
 
     def _compare(self, cursor: sqlite3.Cursor, position: Position, anchor: AnchorReading) -> None:
         """Make sure that the store is not behind an anchor that another process has moved on."""
@@ -250,6 +262,8 @@ class Writer:
         """Close the connection: what it knew is no longer trusted. The next transaction opens it anew."""
         datastore, self._datastore = self._datastore, None
         self.links = Links()
+        self.owners = set()
+        self._data_version = None
         self._anchor.close()
         if datastore is not None:
             with suppress(sqlite3.Error):

@@ -19,8 +19,8 @@ from ..sealing import SealedEvent
 OperationFact: TypeAlias = (
     ToolDispatched | ToolResponded | ToolRedeliveryStarted | ToolReconciled | ToolRecoveryDecided | ToolAttested
 )
-Entry: TypeAlias = tuple[str, dict[str, Column]]
-"""What the fact is called in the journal, and the columns of the operation that it sets."""
+Entry: TypeAlias = tuple[str, Callable[[SealedEvent, Any], dict[str, Column]]]
+"""What a fact is called in the journal, and the columns of the operation that it sets."""
 
 
 def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]:
@@ -30,27 +30,31 @@ def operation_rows(sealed: SealedEvent, event: OperationFact) -> tuple[Row, ...]
         sealed: the place of the fact.
         event: the fact itself.
     """
-    fields = event.__dict__  # much quicker than attributes of a pydantic model: T1 and T2 pass here
-    operation_id = fields["operation_id"]
-    if operation_id is None:
+    operation = operation_row(sealed, event)
+    if operation is None:
         return ()
-    entry, columns = _ENTRIES[type(event)](sealed, event)
     journal: dict[str, Column] = {
-        "run_id": fields["run_id"],
+        "run_id": event.run_id,
         "sequence": sealed.sequence,
-        "operation_id": operation_id,
-        "entry": entry,
-        "event_id": fields["event_id"],
-        "occurred_at": fields["occurred_at"],
+        "operation_id": event.operation_id,
+        "entry": _ENTRIES[type(event)][0],
+        "event_id": event.event_id,
+        "occurred_at": event.occurred_at,
     }
-    operation: dict[str, Column] = {"operation_id": operation_id, **columns}
-    new = tuple.__new__  # as calling the class would, in half the time
-    return (new(Row, ("operations", operation)), new(Row, ("operation_journal", journal)))
+    return operation, Row("operation_journal", journal)
 
 
-def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> Entry:
+def operation_row(sealed: SealedEvent, event: OperationFact) -> Row | None:
+    """What one fact changes of its operation's row; None for an answer that was made before T1."""
+    operation_id = event.__dict__["operation_id"]  # much quicker than an attribute of a pydantic model: T2 passes here
+    if operation_id is None:
+        return None
+    return Row("operations", {"operation_id": operation_id, **_ENTRIES[type(event)][1](sealed, event)})
+
+
+def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> dict[str, Column]:
     fields = event.__dict__
-    return "dispatched", {
+    return {
         "session_id": fields["session_id"],
         "run_id": fields["run_id"],
         "call_id": fields["call_id"],
@@ -65,41 +69,41 @@ def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> Entry:
     }
 
 
-def _responded(_sealed: SealedEvent, event: ToolResponded) -> Entry:
+def _responded(_sealed: SealedEvent, event: ToolResponded) -> dict[str, Column]:
     fields = event.__dict__
-    return "responded", {
+    return {
         "outcome_event_id": fields["event_id"],
         "outcome_is_error": int(fields["is_error"]),
         "effect": fields["effect"]._value_,
     }
 
 
-def _redelivery_started(_sealed: SealedEvent, event: ToolRedeliveryStarted) -> Entry:
-    return "redelivery_started", {"redeliveries_event_id": event.event_id}
+def _redelivery_started(_sealed: SealedEvent, event: ToolRedeliveryStarted) -> dict[str, Column]:
+    return {"redeliveries_event_id": event.event_id}
 
 
-def _reconciled(_sealed: SealedEvent, event: ToolReconciled) -> Entry:
-    return "reconciled", {"observation": event.observation.value}
+def _reconciled(_sealed: SealedEvent, event: ToolReconciled) -> dict[str, Column]:
+    return {"observation": event.observation.value}
 
 
-def _decided(_sealed: SealedEvent, event: ToolRecoveryDecided) -> Entry:
-    return "recovery_decided", {
+def _decided(_sealed: SealedEvent, event: ToolRecoveryDecided) -> dict[str, Column]:
+    return {
         "decision": event.disposition.value,
         "reason": event.reason,
         "decision_event_id": event.event_id,
     }
 
 
-def _attested(_sealed: SealedEvent, event: ToolAttested) -> Entry:
-    return "attested", {"attestation": event.statement.value, "attestation_event_id": event.event_id}
+def _attested(_sealed: SealedEvent, event: ToolAttested) -> dict[str, Column]:
+    return {"attestation": event.statement.value, "attestation_event_id": event.event_id}
 
 
-# By exact type: `isinstance` is slow on pydantic models, and T1 and T2 pass here.
-_ENTRIES: Mapping[type[OperationFact], Callable[[SealedEvent, Any], Entry]] = {
-    ToolDispatched: _dispatched,
-    ToolResponded: _responded,
-    ToolRedeliveryStarted: _redelivery_started,
-    ToolReconciled: _reconciled,
-    ToolRecoveryDecided: _decided,
-    ToolAttested: _attested,
+# By exact type: `isinstance` is slow on pydantic models, and T2 passes here.
+_ENTRIES: Mapping[type[OperationFact], Entry] = {
+    ToolDispatched: ("dispatched", _dispatched),
+    ToolResponded: ("responded", _responded),
+    ToolRedeliveryStarted: ("redelivery_started", _redelivery_started),
+    ToolReconciled: ("reconciled", _reconciled),
+    ToolRecoveryDecided: ("recovery_decided", _decided),
+    ToolAttested: ("attested", _attested),
 }

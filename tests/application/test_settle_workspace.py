@@ -58,9 +58,7 @@ def agent_in(process: Resuming, act: Counted, folder: str) -> Agent:
     return replace(agent, workspace=Path(folder), workspace_identity=getattr(seen, "identity", None))
 
 
-def test_a_copy_is_reported_and_parks_what_was_interrupted_in_the_other_place(
-    copied: Resuming, act: Counted
-) -> None:
+def test_a_copy_is_reported_and_parks_what_was_interrupted_in_the_other_place(copied: Resuming, act: Counted) -> None:
     settle = settling(copied)
     assert settle.look(COPY).elsewhere == (WORKSPACE,)
     assert settle.look(WORKSPACE).elsewhere == ()  # this store knows of no other place yet

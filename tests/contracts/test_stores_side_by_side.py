@@ -148,7 +148,7 @@ class Stores(RuleBasedStateMachine):
         """Dropping the views and making them again changes nothing."""
         before = self._rows_of_sqlite()
         reports = [store.projections.rebuild() for store in self.stores]
-        assert reports[0] == reports[1]
+        assert reports[0]._replace(rows=0) == reports[1]._replace(rows=0)
         assert self._rows_of_sqlite() == before
 
     @rule()

@@ -68,7 +68,10 @@ def test_r3_030_a_projection_that_was_left_behind_is_not_believed_over_the_facts
     stage.play(PAID)
     death = kill(stage, "run", "pay", at="P4")
     with closing(sqlite3.connect(stage.store)) as other:
-        tampered = other.execute("UPDATE operations SET outcome_event_id = 'made up', effect = 'done'").rowcount
+        tampered = other.execute(
+            "INSERT INTO operation_outcomes (operation_id, outcome_event_id, effect)"
+            " SELECT id, 'made up', 'done' FROM unique_ids WHERE kind = 'operation'"
+        ).rowcount
         other.commit()
     assert tampered == 1
     assert verdicts(stage) == [INDETERMINATE]

@@ -17,7 +17,7 @@ from safepoint.application.verify_store import VerifyStore
 from .program import Program
 
 PAGE_BYTES = 4096
-VIEWS = sorted(projection_tables.names() - {projection_tables.JOURNAL})
+VIEWS = sorted(projection_tables.names() - {projection_tables.JOURNAL, projection_tables.OPERATIONS})
 CONTROL = ("unique_ids", "admissions", "sealed_streams", "commits", "incarnations", "session_owners")
 Sessions = list[dict[str, Any]]
 

@@ -35,6 +35,7 @@ def test_a_row_has_the_columns_of_its_projection(table: str, row: type[tuple[obj
 @pytest.fixture
 def many(recorded: RecordedSession, store: SqliteStore) -> RecordedSession:
     recorded.keep(store.events, recorded.called("x"), recorded.dispatched("x"), recorded.asked("y"))
+    recorded.keep(store.events, recorded.called("z"), recorded.dispatched("z"), recorded.responded("z"))
     recorded.keep(store.events, recorded.ended())
     recorded.keep(store.events, *recorded.opened("b"), recorded.ended("b", RunStatus.COMPLETED))
     return recorded
@@ -44,19 +45,19 @@ def test_a_tampered_projection_is_named_and_mended(
     many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
 ) -> None:
     raw.execute("UPDATE runs SET status = 'completed' WHERE run_id = 'run-one-a'")
-    raw.execute("DELETE FROM operations")
+    raw.execute("DELETE FROM operation_outcomes")
     raw.execute("INSERT INTO turns (turn_id, run_id) VALUES ('ghost', 'ghost')")
     found = {(one.table, one.key): one for one in store.projections.differences()}
     assert set(found) == {
         ("runs", ("run-one-a",)),
-        ("operations", ("operation-one-a-x",)),
+        ("operation_outcomes", ("operation-one-a-z",)),
         ("turns", ("ghost", "ghost")),
     }
     tampered = found["runs", ("run-one-a",)]
     assert tampered.found is not None
     assert tampered.expected is not None
     assert (tampered.found["status"], tampered.expected["status"]) == ("completed", "failed")
-    assert found["operations", ("operation-one-a-x",)].found is None
+    assert found["operation_outcomes", ("operation-one-a-z",)].found is None
     assert found["turns", ("ghost", "ghost")].expected is None
     store.projections.rebuild()
     assert list(store.projections.differences()) == []
@@ -82,9 +83,9 @@ def test_a_rebuild_never_drops_a_table_that_has_rows_because_sqlite_would_keep_t
     store.projections._writer._connection.set_trace_callback(told.append)
     store.projections.rebuild()
     thinned = told[: next(place for place, statement in enumerate(told) if statement.startswith("DROP table"))]
-    assert {
-        statement.split()[2] for statement in thinned if statement.startswith("DELETE")
-    } == projection_tables.WRITTEN
+    assert {statement.split()[2] for statement in thinned if statement.startswith("DELETE")} == set(
+        projection_tables.WRITTEN
+    )
     assert list(store.projections.differences()) == []
 
 
@@ -107,7 +108,8 @@ def test_the_journal_shows_every_fact_of_an_operation_in_order(
 @pytest.mark.parametrize(
     "change",
     [
-        "DROP TABLE operations",
+        "DROP TABLE operation_outcomes",
+        "DROP VIEW operations",
         "DROP VIEW operation_journal",
         "DROP INDEX sessions_newest",
         "ALTER TABLE runs DROP COLUMN model",
@@ -131,7 +133,7 @@ def test_a_reader_says_that_the_views_are_to_be_rebuilt(
     path: Path, many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
 ) -> None:
     store.close()
-    raw.execute("DROP TABLE operations")
+    raw.execute("DROP TABLE operation_outcomes")
     raw.close()
     reader = open_reader(path)
     with pytest.raises(StoreDamaged, match="rebuild"):

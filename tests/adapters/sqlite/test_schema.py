@@ -9,11 +9,11 @@ from safepoint.adapters.sqlite import projection_tables, schema
 from safepoint.domain.events.catalogue import AFTER_TERMINAL
 from safepoint.domain.projections import Column, Row
 
-GOLDEN = Path(__file__).with_name("schema_v2.sql")
+GOLDEN = Path(__file__).with_name("schema_v3.sql")
 
 
-def test_schema_version_two_is_as_it_was_published() -> None:
-    assert schema.SCHEMA_VERSION == 2
+def test_schema_version_three_is_as_it_was_published() -> None:
+    assert schema.SCHEMA_VERSION == 3
     assert ";\n\n".join(schema.statements()) + ";\n" == GOLDEN.read_text()
 
 

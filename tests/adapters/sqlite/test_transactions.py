@@ -43,12 +43,12 @@ def told(path: Path, points: list[str]) -> tuple[SqliteStore, RecordedSession]:
 
 def test_an_instant_stands_before_each_statement(told: tuple[SqliteStore, RecordedSession], points: list[str]) -> None:
     store, one = told
-    one.keep(store.events, one.called("x"), one.dispatched("x"))
+    one.keep(store.events, one.called("x"), one.dispatched("x"), one.responded("x"))
     assert points == [
         "store.begin",
-        "store.statement:1",  # the call
-        "store.statement:2",  # the dispatch
-        "store.statement:3",  # its operation
+        "store.statement:1",  # the call and the dispatch
+        "store.statement:2",  # the answer
+        "store.statement:3",  # what came of its operation
         "store.statement:4",  # how far the store has come
         "store.before_commit",
         "store.after_commit",
@@ -62,7 +62,7 @@ def test_a_group_of_commits_that_all_fit_needs_no_savepoints(
 ) -> None:
     store, one = told
     assert store.events.append([one.commit(one.text("a")), one.commit(one.text("b"))]) == [Stored(), Stored()]
-    assert points[:-3] == ["store.begin", *(f"store.statement:{number}" for number in (1, 2, 3))]
+    assert points[:-3] == ["store.begin", *(f"store.statement:{number}" for number in (1, 2))]
     store.close()
 
 
@@ -104,6 +104,22 @@ def test_a_group_that_is_fenced_in_part_keeps_the_rest(told: tuple[SqliteStore, 
     store.close()
 
 
+@pytest.mark.parametrize("commits", [1, 2])
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["by another process", "by its own"])
+def test_an_owner_who_was_overtaken_by_another_process_is_fenced(
+    path: Path, recorded: RecordedSession, store: SqliteStore, commits: int, *, elsewhere: bool
+) -> None:
+    """Who owns a session is not read again for each commit, and yet never believed from before."""
+    recorded.keep(store.events, recorded.text("known"))
+    other = open_store(path) if elsewhere else store
+    seen = other.owners.owner(recorded.session_id)
+    assert other.owners.take(recorded.session_id, recorded.guard.incarnation_id, seen) is not None
+    answers = store.events.append([recorded.commit(recorded.text(f"{n}")) for n in range(commits)])
+    assert [type(answer) for answer in answers] == [Fenced] * commits
+    if elsewhere:
+        other.close()
+
+
 def test_refused_commits_commit_nothing(told: tuple[SqliteStore, RecordedSession], points: list[str]) -> None:
     store, one = told
     loser = one.fork()
@@ -114,7 +130,7 @@ def test_refused_commits_commit_nothing(told: tuple[SqliteStore, RecordedSession
     store.close()
 
 
-@pytest.mark.parametrize("instant", ["store.begin", "store.statement:1", "store.statement:3", "store.before_commit"])
+@pytest.mark.parametrize("instant", ["store.begin", "store.statement:1", "store.statement:2", "store.before_commit"])
 def test_an_error_before_commit_keeps_nothing_and_the_store_goes_on(path: Path, instant: str) -> None:
     armed = False
 
@@ -201,8 +217,8 @@ def test_damage_under_one_commit_leaves_its_neighbours(
     other.keep(store.events, *other.opened())
     store.close()
     store = open_store(path)
-    damage_page_of(path, raw, "operations")
-    broken = recorded.commit(recorded.called("x"), recorded.dispatched("x"))
+    damage_page_of(path, raw, "operation_outcomes")
+    broken = recorded.commit(recorded.called("x"), recorded.dispatched("x"), recorded.responded("x"))
     answers = store.events.append([other.commit(other.text("1")), broken, other.commit(other.text("2"))])
     assert [type(answer) for answer in answers] == [Stored, Damaged, Stored]
     (alone,) = store.events.append([broken])

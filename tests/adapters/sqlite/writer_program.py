@@ -103,7 +103,10 @@ def _die_at_instant(path: Path, instant: int) -> None:
 
     store = open_store(path, on_point=on_point)
     one, two = begin(store, "one"), begin(store, "two")
-    commits = [one.commit(one.called("x"), one.dispatched("x")), two.commit(two.called("y"), two.dispatched("y"))]
+    commits = [
+        made.commit(made.called(call), made.dispatched(call), made.responded(call))
+        for made, call in ((one, "x"), (two, "y"))
+    ]
     reached = []
     answers = store.events.append(commits)
     store.close()
