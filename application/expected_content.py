@@ -74,6 +74,8 @@ def expected_of(lineage: Sequence[SegmentFacts]) -> Expected | None:
     epochs = [one.survey.workspace_epoch for one in since if one.survey.workspace_epoch is not None]
     expected = Expected(baseline, epochs[-1] if epochs else 0)
     for segment in since:
+        if segment.survey.baseline is None:  # no run of a bound lineage writes before its first checkpoint
+            expected.uncovered_by += sorted(segment.survey.wrote_unbound)
         _add(expected, segment)
     return expected
 

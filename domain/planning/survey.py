@@ -70,8 +70,9 @@ class Survey:
         workspace_identity, cwd: where the run was at its end.
         workspace_epoch: how often the baseline was set anew; None where no fact says it.
         baseline: the newest that this run accepted, None where it accepted none.
-        written: what was dispatched since then, or since the first event, and may have changed files.
-        paths_read: arguments of calls that only read, the first `PATHS_READ_MAX` texts of them.
+        written: what was dispatched since then and may have changed files; nothing before the first baseline.
+        wrote_unbound: names of the tools that may have changed files before it.
+        paths_read: arguments of calls since the first baseline that only read, the first `PATHS_READ_MAX` of them.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class Survey:
         "workspace_epoch",
         "workspace_identity",
         "written",
+        "wrote_unbound",
     )
 
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
@@ -111,6 +113,7 @@ class Survey:
         self.workspace_epoch: int | None = None
         self.baseline: Baseline | None = None
         self.written: dict[OperationId, ToolDispatched] = {}
+        self.wrote_unbound: set[str] = set()
         self.paths_read: set[str] = set()
         self._calls: dict[str, ToolCalled] = {}
         self._newest: ExecutionIdentity | None = None
@@ -147,14 +150,24 @@ class Survey:
         self.spending.feed(event)
         self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
         if type(event) is ToolDispatched:
-            call = self._calls.pop(event.call_id, None)
-            if event.contract.mode is not RecoveryMode.REPLAY_SAFE:
-                self.written[operation_id] = event
-            elif call is not None and isinstance(call.args, dict) and len(self.paths_read) < PATHS_READ_MAX:
-                self.paths_read.update(value for value in call.args.values() if isinstance(value, str))
+            self._take_touch(event)
+
+    def _take_touch(self, event: ToolDispatched) -> None:
+        """What a dispatch may do to files; of a run that is bound to none, no event is kept."""
+        writes = event.contract.mode is not RecoveryMode.REPLAY_SAFE
+        if self.baseline is None:
+            if writes:
+                self.wrote_unbound.add(event.tool_name)
+            return
+        call = self._calls.pop(event.call_id, None)
+        if writes:
+            self.written[event.operation_id] = event
+        elif call is not None and isinstance(call.args, dict) and len(self.paths_read) < PATHS_READ_MAX:
+            self.paths_read.update(value for value in call.args.values() if isinstance(value, str))
 
     def _take_call(self, event: ToolCalled) -> None:
-        self._calls[event.call_id] = event
+        if self.baseline is not None:
+            self._calls[event.call_id] = event
 
     def _take_statement(self, event: ToolAttested) -> None:
         if event.statement is Statement.OVER:
@@ -172,7 +185,8 @@ class Survey:
         self.spending.feed(event)
 
     def _take_answer_of_call(self, event: ToolResponded) -> None:
-        self._calls.pop(event.call_id, None)
+        if self._calls:
+            self._calls.pop(event.call_id, None)
         self.spending.feed(event)
 
     def _take_job(self, event: BackgroundStarted) -> None:

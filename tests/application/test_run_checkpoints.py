@@ -10,6 +10,7 @@ from safepoint.adapters.memory.model_provider import Planned, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.accept_drift import Isolated, NothingHasDrifted, Rebaselined
 from safepoint.application.agent import Agent
+from safepoint.application.expected_content import expected_of
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Parked
 from safepoint.application.run_checkpoints import CheckpointsUnusable
@@ -20,7 +21,7 @@ from safepoint.domain.events.model import HostMessage
 from safepoint.domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.tool import ToolDispatched, ToolResponded
-from safepoint.domain.identifiers import RunId
+from safepoint.domain.identifiers import RunId, SessionId
 from safepoint.domain.planning.outcome import Continue, Park
 from safepoint.domain.reasons import ParkReason, RevalidationCode
 from safepoint.ports.checkpoints import Kept, WhyUnsupported
@@ -222,10 +223,23 @@ def test_a_write_that_was_not_kept_is_not_covered_and_its_tool_is_named(files: F
     assert parked.reasons[0].detail["tools"] == ["write"]
 
 
+def test_what_a_later_run_wrote_without_a_checkpoint_of_its_own_is_not_covered(files: Files) -> None:
+    bound, unbound = Bound(files), Bound(files)
+    bound.works(WRITE, DONE)
+    go(partial(unbound.turn, "go", [WRITE, DONE], files.tools, session_id=SessionId("s2")))
+    lineage = [bound.segment(bound.head()), unbound.segment(unbound.head(SessionId("s2")))]
+    expected = expected_of(lineage)
+    assert expected is not None
+    assert (expected.baseline, expected.uncovered_by) == (lineage[0].survey.baseline, ["write"])
+    assert expected_of(lineage[1:]) is None
+    assert expected_of(lineage[:1]) is not None
+    assert lineage[1].survey.written == {}
+
+
 def test_an_artifact_that_is_gone_fails_closed(files: Files) -> None:
     process = interrupted(files, WRITE, DONE)
     for kept in files.checkpoints.kept(WORKSPACE).checkpoints:  # type: ignore[union-attr]
-        files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)  # type: ignore[union-attr]
+        files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)
     assert process.parks(process.bound(begin=False)).codes == (P.WORKSPACE_REF_MISSING,)
 
 
@@ -334,7 +348,7 @@ def test_a_folder_that_cannot_be_made_is_said(files: Files) -> None:
 def test_what_is_not_covered_or_gone_can_be_accepted_as_it_is(files: Files) -> None:
     process = interrupted(files, WRITE, DONE)
     for kept in files.checkpoints.kept(WORKSPACE).checkpoints:  # type: ignore[union-attr]
-        files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)  # type: ignore[union-attr]
+        files.checkpoints.remove(WORKSPACE, kept.checkpoint.ref)
     answer = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
     assert isinstance(answer, Rebaselined)
     resumed = process.continues(process.bound([DONE], begin=False))
