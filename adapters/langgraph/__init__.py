@@ -1,0 +1,25 @@
+"""LangGraph: a graph's tool calls go through T1 and T2, and a thread goes on only where that is safe. SPEC section 17.
+
+Needs the extra `langgraph`. See `docs/frameworks/langgraph.md`.
+"""
+
+from __future__ import annotations
+
+from .checkpointer import SafeCheckpointer
+from .promised import current_call, promised
+from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
+from .threads import Threads, Turn
+from .verdict import ThreadVerdict
+
+__all__ = [
+    "InterruptInTool",
+    "NoOpenTurn",
+    "SafeCheckpointer",
+    "StateDiffers",
+    "ThreadNotSafe",
+    "ThreadVerdict",
+    "Threads",
+    "Turn",
+    "current_call",
+    "promised",
+]

@@ -1,0 +1,367 @@
+"""Turns of graphs over a runtime: a thread is a session, a turn a run, a tool call goes through T1 and T2. SPEC 17.
+
+The graph's own checkpoints stay what they are. Where they and the record differ after a crash, the record is what
+happened: the state is brought to it before the graph goes on, so no call runs that was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeAlias
+
+import anyio
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
+from langgraph.types import Command, StateSnapshot
+
+from ...application.open_call import CallRefused, OpenCall
+from ...application.record_run import ResumeParked
+from ...domain.events.tool import ToolCalled
+from ...domain.replay.items import HostItem, UserItem
+from ...ports.tool_catalog import BoundCall
+from ..embedding.recorded import RecordedRun
+from ..embedding.runtime import Runtime
+from .messages import Differs, answers_since, id_of, lacking, last_turn, result_id, shown, step_of
+from .promised import handed
+from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
+from .verdict import ThreadVerdict, verdict_of
+
+Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
+Execute: TypeAlias = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+
+
+class Paused(Exception):
+    """The block of a turn was left while its graph waits: the run is ended so that it can be resumed."""
+
+
+class Turn:
+    """One open turn of a thread; of `Threads.turn` or `Threads.resume`.
+
+    Attributes:
+        run: the recorded run.
+        config: for the graph: names the thread.
+        input: for the graph: the user's message, behind what the state lacks of an interrupted turn; None on a resume.
+        waits_at: the nodes that the graph waits at, once the block was left; the turn can then be resumed.
+    """
+
+    def __init__(self, run: RecordedRun, thread_id: str, user_message_id: str) -> None:
+        self.run = run
+        self.config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        self.input: dict[str, list[AnyMessage]] | None = None
+        self.waits_at: tuple[str, ...] = ()
+        self.order = anyio.Lock()
+        self._user_message_id = user_message_id
+        self._recording = anyio.Lock()
+        self._calls: dict[tuple[str, str | None], ToolCalled] = {}
+        self._recorded: set[str] = set()
+
+    def know(self, recorded: set[str]) -> None:
+        """Take the ids of messages that are recorded already."""
+        self._recorded |= recorded
+
+    async def record(self, state: Sequence[AnyMessage]) -> None:
+        """Record what the model said in this turn and what is not recorded yet, in order."""
+        async with self._recording:
+            for message in answers_since(state, self._user_message_id):
+                if str(message.id) not in self._recorded:
+                    await self._record(message)
+
+    async def _record(self, message: AIMessage) -> None:
+        step = await self.run.model_step(step_of(message))
+        self._recorded.add(str(message.id))
+        readable = len(message.tool_calls)
+        for asked, call in zip(message.tool_calls, step.calls, strict=False):
+            self._calls[str(message.id), asked["id"]] = call
+        for call in step.calls[readable:]:  # the graph calls no tool for it, and tells the model nothing
+            await _refuse(self.run, call)
+
+    def called(self, message: AIMessage, call_id: str | None) -> ToolCalled | None:
+        """The recorded call, None where its step was recorded before this turn was opened."""
+        return self._calls.get((str(message.id), call_id))
+
+
+class Threads:
+    """The threads of graphs, over one runtime.
+
+    Args:
+        runtime: open; its tools are those of the graphs, `promised`.
+        tools_node: under which name the node of the tools stands in the graph.
+        messages_key: under which key the messages stand in its state, which must be reduced by `add_messages`.
+    """
+
+    def __init__(self, runtime: Runtime, *, tools_node: str = "tools", messages_key: str = "messages") -> None:
+        self._runtime = runtime
+        self._tools_node = tools_node
+        self._key = messages_key
+        self._open: dict[str, Turn] = {}
+
+    # ---- is it safe, and what is open -------------------------------------------------------------------------------
+
+    async def verdict(self, thread_id: str) -> ThreadVerdict:
+        """Say whether a thread is safe to go on, and change nothing.
+
+        Raises:
+            StoreUnavailable: it could not be looked at, which is no answer.
+        """
+        return await verdict_of(self._runtime.session(thread_id))
+
+    def is_open(self, thread_id: str) -> bool:
+        """True while a turn of the thread is open here."""
+        return thread_id in self._open
+
+    @asynccontextmanager
+    async def turn(self, graph: Graph, thread_id: str, text: str) -> AsyncIterator[Turn]:
+        """A new turn: `async with threads.turn(graph, "bill", "Pay.") as turn`.
+
+        In the block: `await graph.ainvoke(turn.input, turn.config)`, or `astream`, also several times.
+
+        The turn is completed when the block is left and the graph has ended. Where it waits (`interrupt_before`), or
+        the block is left by an exception, the turn can be resumed. Calls of an interrupted turn that are not resumed
+        get the true answer: what is recorded, or that nobody knows.
+
+        Args:
+            graph: compiled, with a checkpointer.
+            thread_id: 1 to 200 characters, no control characters; names the session, too.
+            text: the user's message, not empty.
+
+        Raises:
+            SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
+            StateDiffers: the thread's messages are not those of its interrupted turn.
+            StoreError, WriteRefused: it was not begun, or could not be recorded any further.
+        """
+        session = self._runtime.session(thread_id)
+        summary = await session.summary()
+        interrupted = summary is not None and summary.state.may_be_resumed
+        try:
+            async with session.record(text) as run, self._opened(graph, thread_id, run) as turn:
+                turn.input = {self._key: await self._input(graph, turn, thread_id, interrupted)}
+                yield turn
+                await self._finish(graph, turn)
+        except Paused:
+            return
+
+    async def _input(self, graph: Graph, turn: Turn, thread_id: str, interrupted: bool) -> list[AnyMessage]:
+        items = turn.run.history()
+        place = max(place for place, item in enumerate(items) if isinstance(item, UserItem))
+        before, user, after = items[:place], items[place], items[place + 1 :]
+        state = await self._messages(graph, turn.config)
+        lacks: list[AnyMessage] = []
+        if interrupted:
+            try:
+                lacks, _ = lacking(state, last_turn(before))
+            except Differs as error:
+                raise StateDiffers(thread_id, str(error)) from error
+            lacks += _left_open([*state, *lacks])
+        known = {message.id for message in (*state, *lacks)}
+        notices = [item for item in before[len(before) - _trailing(before) :] if id_of(item.event_id) not in known]
+        said = [*notices, user, *after]
+        return [
+            *lacks,
+            *(HumanMessage(one.text, id=id_of(one.event_id)) for one in said if isinstance(one, UserItem | HostItem)),
+        ]
+
+    @asynccontextmanager
+    async def resume(self, graph: Graph, thread_id: str, **request: Any) -> AsyncIterator[Turn]:
+        """The continuation of a thread's interrupted turn: `await graph.ainvoke(turn.input, turn.config)` goes on.
+
+        The state is brought to what is recorded before: calls that were answered are not run again, what a person
+        settled is what the model is shown.
+
+        Args:
+            graph: compiled, with the checkpointer that the thread was begun with.
+            thread_id: as in `turn`.
+            request: `accept_drift`, `drop_permissions`, `adopt`, `reconcile`, `budgets`, as `Session.record_resume`
+                takes them.
+
+        Raises:
+            ThreadNotSafe: it must not go on; the error says why, and what to do.
+            StateDiffers: the thread's messages are not those of the turn.
+            StoreError, WriteRefused: it was not begun, or could not be recorded any further.
+        """
+        session = self._runtime.session(thread_id)
+        try:
+            async with session.record_resume(**request) as run, self._opened(graph, thread_id, run) as turn:
+                await self._bring_to_record(graph, turn, thread_id)
+                yield turn
+                await self._finish(graph, turn)
+        except Paused:
+            return
+        except ResumeParked as parked:
+            unsettled = await session.unsettled()
+            verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled)
+            raise ThreadNotSafe(verdict) from parked
+
+    async def _bring_to_record(self, graph: Graph, turn: Turn, thread_id: str) -> None:
+        saved = await graph.aget_state(turn.config)
+        state = [*self._of(saved.values), *self._of_finished_nodes(saved)]
+        lacks, recorded = self._lacking(state, turn, thread_id)
+        if lacks and len(state) > len(self._of(saved.values)):
+            # Nodes have ended whose messages the graph would add when it goes on: they are added first.
+            await graph.aupdate_state(turn.config, None, as_node=END)
+            state = await self._messages(graph, turn.config)
+            lacks, recorded = self._lacking(state, turn, thread_id)
+        turn.know(recorded)
+        if not state and all(isinstance(message, HumanMessage) for message in lacks):
+            turn.input = {self._key: lacks}  # the graph has not begun
+        elif lacks:
+            lacks = [*_left_open([*state, *lacks]), *lacks]
+            await graph.aupdate_state(turn.config, {self._key: lacks}, as_node=self._tools_node)
+
+    def _lacking(self, state: Sequence[AnyMessage], turn: Turn, thread_id: str) -> tuple[list[AnyMessage], set[str]]:
+        try:
+            return lacking(state, last_turn(turn.run.history()))
+        except Differs as error:
+            raise StateDiffers(thread_id, str(error)) from error
+
+    def _of_finished_nodes(self, saved: StateSnapshot) -> list[Any]:
+        results = [task.result for task in saved.tasks if isinstance(task.result, dict)]
+        return [message for result in results for message in convert_to_messages(self._of(result))]
+
+    @asynccontextmanager
+    async def _opened(self, graph: Graph, thread_id: str, run: RecordedRun) -> AsyncIterator[Turn]:
+        (*_, begin) = (item for item in run.history() if isinstance(item, UserItem) and not item.steering)
+        turn = self._open[thread_id] = Turn(run, thread_id, id_of(begin.event_id))
+        try:
+            yield turn
+        finally:
+            del self._open[thread_id]
+
+    async def _finish(self, graph: Graph, turn: Turn) -> None:
+        """Record the rest of what the model said, where the graph has come to its end."""
+        state = await graph.aget_state(turn.config)
+        if state.next:
+            turn.waits_at = state.next
+            raise Paused(f"the graph waits at {', '.join(state.next)}")
+        await turn.record(self._of(state.values))
+
+    async def _messages(self, graph: Graph, config: RunnableConfig) -> list[AnyMessage]:
+        return self._of((await graph.aget_state(config)).values)
+
+    def _of(self, state: Any) -> list[AnyMessage]:
+        if isinstance(state, list):
+            return state
+        found = state.get(self._key, []) if isinstance(state, dict) else getattr(state, self._key)
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+    # ---- the tools --------------------------------------------------------------------------------------------------
+
+    def tool_node(self, tools: Sequence[BaseTool], **more: Any) -> ToolNode:
+        """The node of a graph's tools: each call goes through preflight, T1 and T2. What a tool raises is an answer.
+
+        Args:
+            tools: of the graph, each `promised` to the runtime; one that is not is refused when it is called.
+            more: of `ToolNode`, such as `name` or `tags`.
+        """
+        return ToolNode(
+            tools, messages_key=self._key, handle_tool_errors=False, awrap_tool_call=self.awrap_tool_call, **more
+        )
+
+    async def awrap_tool_call(self, request: ToolCallRequest, execute: Execute) -> ToolMessage:
+        """Carry one call of a tool node out, at most once; for `ToolNode(awrap_tool_call=...)` and agent middleware.
+
+        Raises:
+            NoOpenTurn: nobody would record it; nothing was done.
+            RunStopped: the turn was stopped, or a call of it was left without an outcome; nothing was done.
+            InterruptInTool: the tool asked for an interrupt or a jump.
+            StoreError, WriteRefused: T1 or T2 was not recorded; the model must not be shown a result.
+        """
+        thread_id = str(request.runtime.config.get("configurable", {}).get("thread_id", ""))
+        turn = self._open.get(thread_id)
+        if turn is None:
+            raise NoOpenTurn(thread_id)
+        state = self._of(request.state)
+        asked = request.tool_call
+        message = next(one for one in reversed(state) if isinstance(one, AIMessage) and asked["id"] in _call_ids(one))
+        await turn.record(state)
+        call = turn.called(message, asked["id"])
+        if call is None:
+            raise StateDiffers(thread_id, f"{asked['name']} is called for a message that is no part of the open turn")
+        async with self._in_order(turn, call):
+            answered = turn.run.answer(call)
+            if answered is not None:
+                return shown(answered, message, asked)
+            returned: ToolMessage | None = None
+            try:
+                async with turn.run.tool_call(call) as operation:
+                    returned = await _carried_out(operation, request, execute)
+            except CallRefused as refused:
+                return shown(refused.answer, message, asked)
+            answer = operation.answer
+            if returned is None or answer.code is not None or answer.is_error:
+                return shown(answer, message, asked)
+            return returned.model_copy(update={"id": result_id(message, asked["id"])})
+
+    def _in_order(self, turn: Turn, call: ToolCalled) -> AbstractAsyncContextManager[object]:
+        """Calls that may have an effect run one after the other, in call order; readers wait for nobody."""
+        bound = self._runtime.agent.catalog.bind(call.tool_name, call.args)
+        reads = isinstance(bound, BoundCall) and not bound.needs_permission
+        return nullcontext() if reads else turn.order
+
+
+async def _carried_out(operation: OpenCall, request: ToolCallRequest, execute: Execute) -> ToolMessage | None:
+    """Let the graph's own tool do it, with the stored arguments, and declare what came of it."""
+    stored = request.override(tool_call={**request.tool_call, "args": operation.arguments})
+    try:
+        with handed(operation.context):
+            returned = await execute(stored)
+    except GraphBubbleUp:
+        operation.error("The tool left its call by an interrupt or a jump; its effect is not certain.")
+        raise InterruptInTool(operation.call.tool_name) from None
+    except ToolInvocationError as error:
+        operation.refused(str(error))
+    except Exception as error:  # noqa: BLE001 (whatever a tool raises is an answer)
+        operation.error(error)
+    else:
+        if isinstance(returned, ToolMessage) and returned.status == "error":
+            operation.error(returned.content)
+        elif isinstance(returned, ToolMessage):
+            operation.result(returned.content)
+            return returned
+        else:
+            operation.result(returned)  # no strict JSON: the answer says that the effect did happen
+    return None
+
+
+async def _refuse(run: RecordedRun, call: ToolCalled) -> None:
+    try:
+        async with run.tool_call(call) as operation:
+            operation.refused("the graph could not read its arguments")
+    except CallRefused:
+        return
+
+
+def _call_ids(message: AIMessage) -> set[str | None]:
+    return {call["id"] for call in message.tool_calls}
+
+
+def _left_open(state: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Answers to calls of the newest step that no tool was called for, so that a provider takes the history."""
+    known = {message.id for message in state}
+    newest = next((one for one in reversed(state) if isinstance(one, AIMessage)), None)
+    if newest is None:
+        return []
+    said = "Not executed: the turn was interrupted before dispatch."
+    return [
+        ToolMessage(
+            said, name=call["name"], tool_call_id=call["id"] or "", status="error", id=result_id(newest, call["id"])
+        )
+        for call in newest.tool_calls
+        if result_id(newest, call["id"]) not in known
+    ]
+
+
+def _trailing(items: Sequence[Any]) -> int:
+    """How many notices stand at the end of a history."""
+    count = 0
+    for item in reversed(items):
+        if not isinstance(item, HostItem):
+            break
+        count += 1
+    return count

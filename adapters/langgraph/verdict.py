@@ -1,0 +1,66 @@
+"""Is a thread safe to go on? SPEC sections 13 and 14."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...domain.explanations import explain
+from ...domain.planning.outcome import Park, Reason
+from ...domain.reasons import ParkReason
+from ...ports.views import OperationRow
+from ..embedding.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadVerdict:
+    """What is known of a thread, which is a session of the store.
+
+    Attributes:
+        thread_id: of the graph's configuration.
+        to_resume: whether a turn of it was interrupted and waits to be resumed.
+        reasons: why that may not be resumed; empty where nothing is in the way.
+        unsettled: operations whose effect is not certain, with `operation_id` and `tool_name`.
+    """
+
+    thread_id: str
+    to_resume: bool
+    reasons: tuple[Reason, ...] = ()
+    unsettled: Sequence[OperationRow] = ()
+
+    @property
+    def safe(self) -> bool:
+        """True where the thread may go on: its interrupted turn is resumed, or there is none."""
+        return not self.reasons
+
+    @property
+    def codes(self) -> tuple[ParkReason, ...]:
+        """Each reason's code once, in order."""
+        return tuple(dict.fromkeys(reason.code for reason in self.reasons))
+
+    def explained(self) -> str:
+        """Say it for people: the reasons, the operations, and what to do next."""
+        if self.safe:
+            todo = "resume its interrupted turn" if self.to_resume else "take a new turn"
+            return f"thread {self.thread_id!r} is safe to go on: {todo}"
+        said = [f"thread {self.thread_id!r} is not safe to go on: {', '.join(self.codes)}."]
+        for code in self.codes:
+            known = explain(code)
+            said += [known.sentence, known.next_step.replace("SESSION", self.thread_id)]
+        said += [f"Not certain: operation {one.operation_id} ({one.tool_name})." for one in self.unsettled]
+        return " ".join(said)
+
+
+async def verdict_of(session: Session) -> ThreadVerdict:
+    """Look, and change nothing.
+
+    Raises:
+        StoreUnavailable: it could not be looked at, which is no answer.
+    """
+    summary = await session.summary()
+    if summary is None or not summary.state.may_be_resumed:
+        return ThreadVerdict(session.session_id, to_resume=False)
+    plan = await session.plan()
+    reasons = plan.reasons if isinstance(plan, Park) else ()
+    unsettled = await session.unsettled() if reasons else ()
+    return ThreadVerdict(session.session_id, True, reasons, unsettled)

@@ -1,0 +1,103 @@
+"""A small agent in LangGraph that pays: alone, and with Safepoint; run as a program it is killed where it is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+import safepoint
+from safepoint.adapters.langgraph import SafeCheckpointer, Threads, current_call, promised
+
+ASKS = AIMessage("I pay.", tool_calls=[{"name": "pay", "args": {"amount": 5}, "id": "c1"}])
+PAID = AIMessage("Paid.")
+THREAD: Any = {"configurable": {"thread_id": "bill"}}
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def die(here: str, where: str) -> None:
+    """Die there as the kernel lets a process die."""
+    if here == where:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def paying(folder: Path, where: str = "nowhere") -> BaseTool:
+    """The tool: its effect is one more line in a file."""
+
+    async def pay(amount: int) -> str:
+        """Pay an amount."""
+        die("before the effect", where)
+        call = current_call()
+        with (folder / "payments.txt").open("a") as payments:
+            payments.write(f"{amount} {call.idempotency_key if call else '-'}\n")
+        die("after the effect", where)
+        return f"paid {amount}"
+
+    return StructuredTool.from_function(coroutine=pay)
+
+
+def agent(says: Sequence[AIMessage], tools: ToolNode, saver: Any, where: str = "nowhere", **more: Any) -> Graph:
+    """The graph: a model, tools, and back."""
+    model = FakeMessagesListChatModel(responses=[*says])
+
+    async def answers(state: MessagesState) -> dict[str, list[AnyMessage]]:
+        if state["messages"][-1].type == "tool":
+            die("after it was recorded", where)
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("agent", answers)
+    graph.add_node("tools", tools)
+    graph.add_edge(START, "agent")
+    graph.add_conditional_edges("agent", tools_condition)
+    graph.add_edge("tools", "agent")
+    compiled: Graph = graph.compile(checkpointer=saver, **more)
+    return compiled
+
+
+def saver(folder: Path) -> Any:
+    """LangGraph's own checkpointer."""
+    return AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.sqlite"))
+
+
+def opened(folder: Path, tools: Sequence[Any]) -> safepoint.Runtime:
+    """A store beside it."""
+    return safepoint.open(folder / "store.sqlite", model=safepoint.NamedModel("fake", "list"), tools=tools)
+
+
+async def alone(folder: Path, where: str, durability: Any) -> None:
+    """LangGraph as it is."""
+    async with saver(folder) as checkpoints:
+        graph = agent([ASKS, PAID], ToolNode([paying(folder, where)]), checkpoints, where)
+        await graph.ainvoke({"messages": [("user", "Pay the bill.")]}, THREAD, durability=durability)
+
+
+async def guarded(folder: Path, where: str, durability: Any, mode: str = "outcome_unknown") -> None:
+    """The same with Safepoint."""
+    pay = paying(folder, where)
+    seconds = 3600 if mode == "idempotent" else None
+    tools = [promised(pay, recovery=mode, key_valid_seconds=seconds)]
+    async with opened(folder, tools) as runtime, saver(folder) as checkpoints:
+        threads = Threads(runtime)
+        graph = agent([ASKS, PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads), where)
+        async with threads.turn(graph, "bill", "Pay the bill.") as turn:
+            await graph.ainvoke(turn.input, turn.config, durability=durability)
+            die("after it ended", where)
+
+
+if __name__ == "__main__":
+    runs: dict[str, Any] = {"alone": alone, "guarded": guarded}
+    anyio.run(runs[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:])

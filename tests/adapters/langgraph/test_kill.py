@@ -1,0 +1,100 @@
+"""An agent in LangGraph is killed in the middle of a tool: what it does then alone, and what with Safepoint."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from langgraph.prebuilt import ToolNode
+
+from safepoint.adapters.langgraph import SafeCheckpointer, ThreadNotSafe, Threads, promised
+
+from . import graphs
+from .graphs import ASKS, PAID, THREAD, agent, opened, paying, saver
+
+PLACES = ["before the effect", "after the effect", "after it was recorded"]
+
+
+def killed(kind: str, folder: Path, where: str, durability: str = "sync", *more: str) -> None:
+    """Run the agent in a process of its own, which is killed there."""
+    command = [sys.executable, graphs.__file__, kind, str(folder), where, durability, *more]
+    child = subprocess.run(command, check=False, timeout=60)
+    assert child.returncode == -signal.SIGKILL
+
+
+def payments(folder: Path) -> list[str]:
+    file = folder / "payments.txt"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def gone_on_alone(folder: Path) -> list[str]:
+    async def main() -> list[str]:
+        async with saver(folder) as checkpoints:
+            graph = agent([PAID], ToolNode([paying(folder)]), checkpoints)
+            state = await graph.ainvoke(None, THREAD, durability="sync")
+            return [message.type for message in state["messages"]]
+
+    return anyio.run(main)
+
+
+@pytest.mark.parametrize(("where", "paid"), [*zip(PLACES, (1, 2, 1), strict=True)])
+def test_alone_it_pays_again_where_the_effect_was_not_recorded(tmp_path: Path, where: str, paid: int) -> None:
+    killed("alone", tmp_path, where)
+    assert gone_on_alone(tmp_path) == ["human", "ai", "tool", "ai"]
+    assert len(payments(tmp_path)) == paid
+
+
+@pytest.mark.parametrize(
+    ("where", "durability", "said", "paid"),
+    [
+        ("before the effect", "sync", "not_executed", 1),
+        ("after the effect", "sync", "completed", 1),
+        ("after the effect", "async", "completed", 1),
+        ("after the effect", "exit", "completed", 1),
+        ("after it was recorded", "sync", None, 1),
+        ("after it was recorded", "exit", None, 1),
+        ("after it ended", "sync", None, 1),
+    ],
+)
+def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
+    tmp_path: Path, where: str, durability: str, said: str | None, paid: int
+) -> None:
+    killed("guarded", tmp_path, where, durability)
+    before = len(payments(tmp_path))
+
+    async def main() -> list[str]:
+        pay = paying(tmp_path)
+        async with opened(tmp_path, [promised(pay)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            safe = SafeCheckpointer(checkpoints, threads)
+            says = [ASKS.model_copy(update={"id": None}), PAID] if said == "not_executed" else [PAID]
+            graph = agent(says, threads.tool_node([pay]), safe)
+            verdict = await safe.verdict("bill")
+            assert verdict.to_resume
+            assert verdict.safe is (said is None)
+            if said is not None:
+                with pytest.raises(ThreadNotSafe, match=r"dangling_tool_state.*safepoint settle") as refused:
+                    async with threads.resume(graph, "bill"):
+                        pytest.fail("it went on")
+                (operation,) = refused.value.verdict.unsettled
+                assert operation.tool_name == "pay"
+                with pytest.raises(ThreadNotSafe):
+                    await graph.ainvoke(None, THREAD)
+                assert len(payments(tmp_path)) == before
+                result = "paid 5" if said == "completed" else None
+                session = runtime.session("bill")
+                await session.settle(operation.operation_id, said, by="alice", note="the bank", result=result)
+            async with threads.resume(graph, "bill") as turn:
+                state = await graph.ainvoke(turn.input, turn.config, durability="sync")
+            assert turn.run.outcome is not None
+            assert (turn.run.outcome.status, turn.run.outcome.text) == ("completed", "Paid.")
+            assert (await safe.verdict("bill")).to_resume is False
+            return [message.type for message in state["messages"]]
+
+    again = ["tool", "ai"] if said == "not_executed" else []
+    assert anyio.run(main) == ["human", "ai", *again, "tool", "ai"]
+    assert len(payments(tmp_path)) == paid

@@ -1,0 +1,279 @@
+"""What a graph's tools, turns and states come to with Safepoint, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool, ToolException
+from langgraph.types import interrupt
+
+import safepoint
+from safepoint.adapters.langgraph import (
+    InterruptInTool,
+    NoOpenTurn,
+    SafeCheckpointer,
+    StateDiffers,
+    Threads,
+    current_call,
+    promised,
+)
+from safepoint.domain.events.run import RunStatus
+from safepoint.domain.reasons import FailureClass
+
+from .graphs import ASKS, PAID, THREAD, Graph, agent, opened, saver
+
+Calls = Sequence[tuple[str, str, dict[str, Any]]]
+
+
+def asks(*calls: tuple[str, str, dict[str, Any]]) -> AIMessage:
+    """A step of the model that calls tools: id, name, arguments."""
+    return AIMessage("", tool_calls=[{"id": id_, "name": name, "args": args} for id_, name, args in calls])
+
+
+class Bank:
+    """Tools that keep what was done."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.pay = StructuredTool.from_function(coroutine=self._pay, name="pay", description="Pay.")
+        self.look = StructuredTool.from_function(coroutine=self._look, name="look", description="Look.")
+
+    async def _pay(self, amount: int) -> str:
+        if amount == 13:
+            raise ValueError("the bank is closed")
+        if amount == 14:
+            raise ToolException("no such account")
+        if amount == 15:
+            interrupt("really?")
+        self.done.append(f"begin {amount}")
+        await anyio.sleep(0.02)
+        self.done.append(f"paid {amount}")
+        return f"paid {amount}"
+
+    async def _look(self) -> str:
+        assert current_call() is not None
+        return "100"
+
+
+@asynccontextmanager
+async def graph_of(
+    folder: Path, bank: Bank, says: Sequence[AIMessage], **more: Any
+) -> AsyncIterator[tuple[safepoint.Runtime, Threads, Graph]]:
+    """A graph over a store, with everything that is its."""
+    tools = [promised(bank.pay, no_effect_errors=(ToolException,)), promised(bank.look, recovery="replay_safe")]
+    async with opened(folder, tools) as runtime, saver(folder) as checkpoints:
+        threads = Threads(runtime)
+        safe = SafeCheckpointer(checkpoints, threads)
+        yield runtime, threads, agent(says, threads.tool_node([bank.pay, bank.look]), safe, **more)
+
+
+def answers(state: Any) -> list[tuple[str, str]]:
+    return [(one.status, one.text) for one in state["messages"] if isinstance(one, ToolMessage)]
+
+
+def test_a_tool_outside_of_a_turn_is_not_called(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [ASKS, PAID]) as (_, _, graph):
+            with pytest.raises(NoOpenTurn, match=r"threads\.turn"):
+                await graph.ainvoke({"messages": [HumanMessage("Pay.")]}, THREAD)
+
+    anyio.run(main)
+    assert bank.done == []
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "says"),
+    [
+        ({"amount": 5}, "success", "paid 5"),
+        ({"amount": "much"}, "error", "amount: int_parsing"),
+        ({"amount": 5, "to": "me"}, "error", "to: the tool has no such argument"),
+        ({"amount": 13}, "error", "ValueError: the bank is closed"),
+        ({"amount": 14}, "error", "no such account"),
+    ],
+)
+def test_the_model_is_shown_what_is_committed(tmp_path: Path, args: dict[str, Any], status: str, says: str) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [asks(("c1", "pay", args)), PAID]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            ((shown, text),) = answers(state)
+            assert shown == status
+            assert says in text
+            assert turn.run.outcome is not None
+            assert turn.run.outcome.status is RunStatus.COMPLETED
+            answer = turn.run.answer("c1")
+            assert answer is not None
+            assert answer.effect == {"paid 5": "done", "ValueError: the bank is closed": "unknown"}.get(says, "none")
+
+    anyio.run(main)
+
+
+def test_calls_with_effects_run_in_call_order_and_readers_wait_for_nobody(tmp_path: Path) -> None:
+    bank = Bank()
+    step = asks(("c1", "pay", {"amount": 1}), ("c2", "look", {}), ("c3", "pay", {"amount": 2}))
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [step, PAID]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            assert answers(state) == [("success", "paid 1"), ("success", "100"), ("success", "paid 2")]
+
+    anyio.run(main)
+    assert bank.done == ["begin 1", "paid 1", "begin 2", "paid 2"]
+
+
+def test_a_call_id_may_be_used_again_by_a_later_step(tmp_path: Path) -> None:
+    bank = Bank()
+    steps = [asks(("c1", "pay", {"amount": amount})) for amount in (1, 2, 3, 4)]
+    says = [*steps[:2], AIMessage("Paid."), *steps[2:], AIMessage("Paid.")]
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, says) as (_, threads, graph):
+            for text in ("Pay two bills.", "And again."):
+                async with threads.turn(graph, "bill", text) as turn:
+                    state = await graph.ainvoke(turn.input, turn.config)
+            assert [text for _, text in answers(state)] == ["paid 1", "paid 2", "paid 3", "paid 4"]
+
+    anyio.run(main)
+
+
+def test_a_call_that_nobody_can_read_is_recorded_and_refused(tmp_path: Path) -> None:
+    unread = {"id": "c1", "name": "pay", "args": "{amount", "error": None, "type": "invalid_tool_call"}
+
+    async def main() -> None:
+        step = AIMessage("I pay.", invalid_tool_calls=[unread])
+        async with graph_of(tmp_path, Bank(), [step]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                await graph.ainvoke(turn.input, turn.config)
+            answer = turn.run.answer("c1")
+            assert answer is not None
+            assert (answer.is_error, answer.effect) == (True, "none")
+            assert turn.run.outcome is not None
+            assert turn.run.outcome.status is RunStatus.COMPLETED
+
+    anyio.run(main)
+
+
+def test_an_interrupt_inside_a_tool_is_refused_and_its_effect_is_unknown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with graph_of(tmp_path, Bank(), [asks(("c1", "pay", {"amount": 15}))]) as (_, threads, graph):
+            with pytest.raises(InterruptInTool, match="interrupt_before"):
+                async with threads.turn(graph, "bill", "Pay.") as turn:
+                    await graph.ainvoke(turn.input, turn.config)
+            answer = turn.run.answer("c1")
+            assert answer is not None
+            assert answer.effect == "unknown"
+
+    anyio.run(main)
+
+
+def test_a_graph_that_waits_before_its_tools_is_resumed_and_pays_once(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [ASKS, PAID], interrupt_before=["tools"]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                await graph.ainvoke(turn.input, turn.config)
+            assert turn.waits_at == ("tools",)
+            assert turn.run.outcome is None or turn.run.outcome.status is RunStatus.FAILED
+            assert (await threads.verdict("bill")).safe
+            async with threads.resume(graph, "bill") as turn:
+                assert turn.input is None
+                state = await graph.ainvoke(None, turn.config)
+            assert answers(state) == [("success", "paid 5")]
+            assert turn.waits_at == ()
+
+    anyio.run(main)
+    assert bank.done == ["begin 5", "paid 5"]
+
+
+def test_a_graph_may_be_invoked_again_inside_of_one_turn(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with (
+            graph_of(tmp_path, bank, [ASKS, PAID], interrupt_before=["tools"]) as (_, threads, graph),
+            threads.turn(graph, "bill", "Pay.") as turn,
+        ):
+            await graph.ainvoke(turn.input, turn.config)
+            before = await graph.aget_state(turn.config)
+            await graph.ainvoke(None, turn.config)
+            await graph.ainvoke(None, before.config)  # from the earlier checkpoint: the answer is there already
+
+    anyio.run(main)
+    assert bank.done == ["begin 5", "paid 5"]
+
+
+def test_a_new_turn_answers_what_an_interrupted_one_left_open(tmp_path: Path) -> None:
+    bank = Bank()
+    history: list[AnyMessage] = []
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [ASKS, PAID], interrupt_before=["tools"]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                await graph.ainvoke(turn.input, turn.config)
+            async with threads.turn(graph, "bill", "Never mind.") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            history.extend(state["messages"])
+
+    anyio.run(main)
+    assert [one.type for one in history] == ["human", "ai", "tool", "human", "ai"]
+    assert history[2].text == "Not executed: the turn was interrupted before dispatch."
+    assert bank.done == []
+
+
+def test_a_state_that_tells_another_story_is_not_gone_on_with(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with graph_of(tmp_path, Bank(), [ASKS, ASKS]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                await graph.ainvoke(turn.input, turn.config, interrupt_after=["tools"])
+            state = await graph.aget_state(THREAD)
+            said = state.values["messages"][1]
+            other = said.model_copy(update={"tool_calls": [{**said.tool_calls[0], "name": "look"}]})
+            await graph.aupdate_state(THREAD, {"messages": [other]}, as_node="agent")
+            with pytest.raises(StateDiffers, match=r"\['look'\] there, and \['pay'\] here"):
+                async with threads.resume(graph, "bill"):
+                    pytest.fail("it went on")
+
+    anyio.run(main)
+
+
+def test_calls_that_were_never_carried_out_leave_the_turn_to_be_resumed(tmp_path: Path) -> None:
+    """A graph that ends although its model asked for tools."""
+
+    async def main() -> None:
+        async with graph_of(tmp_path, Bank(), [asks(("c1", "no_such_tool", {}))]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                await graph.aupdate_state(turn.config, turn.input, as_node="__start__")
+                said = {"messages": [asks(("c1", "pay", {"amount": 5}))]}
+                await graph.aupdate_state(turn.config, said, as_node="agent")
+                await graph.aupdate_state(turn.config, None, as_node="__end__")
+            assert turn.run.outcome is not None
+            assert turn.run.outcome.failure is FailureClass.STEP_LIMIT
+
+    anyio.run(main)
+
+
+def test_a_tool_that_was_not_promised_is_refused(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with opened(tmp_path, [promised(bank.look)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([ASKS, PAID], threads.tool_node([bank.pay]), SafeCheckpointer(checkpoints, threads))
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            assert answers(state)[0][0] == "error"
+
+    anyio.run(main)
+    assert bank.done == []
