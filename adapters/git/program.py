@@ -116,13 +116,13 @@ def failure(cwd: str, arguments: Sequence[str | bytes], ended: Ended) -> CannotA
     return CannotAnswer(CouldNotLook(cwd, f"git {_named(arguments)} {how}: {said}"))
 
 
-def check_version(cwd: str) -> None:
+def check_version() -> None:
     """See that there is a `git` that knows all that it is asked.
 
     Raises:
         CannotAnswer: there is none, or it is too old.
     """
-    version = _version(os.environ.get("PATH", ""), cwd)
+    version = _version(os.environ.get("PATH", ""))
     if version < VERSION_MIN:
         found, needed = (".".join(map(str, numbers)) for numbers in (version, VERSION_MIN))
         detail = f"git {found} is there, {needed} is needed"
@@ -130,12 +130,12 @@ def check_version(cwd: str) -> None:
 
 
 @functools.lru_cache(maxsize=4)
-def _version(path: str, cwd: str) -> tuple[int, int]:
+def _version(path: str) -> tuple[int, int]:
     """The version of the `git` that is found by the search path; asked once."""
-    ended = run_git(["version"], cwd=cwd)
+    ended = run_git(["version"], cwd=os.sep)
     found = re.search(rb"(\d+)\.(\d+)", ended.out)
     if ended.status or found is None:
-        raise failure(cwd, ["version"], ended)
+        raise failure(os.sep, ["version"], ended)
     return int(found[1]), int(found[2])
 
 

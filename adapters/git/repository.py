@@ -91,7 +91,7 @@ def find_repository(folder: str) -> Repository:
             raise NotADirectoryError(f"{folder} is no folder")
     except (OSError, ValueError) as error:
         raise CannotAnswer(CouldNotLook(folder, str(error))) from error
-    check_version(folder)
+    check_version()
     of_place = ("--is-bare-repository", "--is-inside-git-dir", "--is-inside-work-tree")
     ended = run_git(["rev-parse", *of_place, "--show-object-format", "--absolute-git-dir", "--show-cdup"], cwd=folder)
     if ended.status:
