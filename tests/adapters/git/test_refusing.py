@@ -163,6 +163,11 @@ def test_every_reason_is_met_by_a_test() -> None:
     assert {why for why, _ in CASES.values()} == set(WhyUnsupported) - elsewhere
 
 
+def test_every_reason_is_told_on_the_page_of_workspaces() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "workspace.md").read_text()
+    assert [why for why in WhyUnsupported if f"`{why}`" not in page] == []
+
+
 def test_without_the_program_there_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_repository(tmp_path / "project")
     (tmp_path / "empty").mkdir()
