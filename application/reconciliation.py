@@ -17,7 +17,9 @@ class Left(StrEnum):
     """Why an operation was left exactly as it was. The values of SPEC section 22 mean what they mean there."""
 
     MAY_BE_RUNNING = "effect_may_be_running"
-    """It is not over, or that could not be seen."""
+    """It is not over."""
+    COULD_NOT_LOOK = "could_not_look"
+    """Whether it is over could not be seen; a person may say so."""
     RUN_OPEN = "run_open"
     """Its run has not ended."""
     RUN_UNREADABLE = "source_run_unreadable"

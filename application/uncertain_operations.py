@@ -139,8 +139,7 @@ class UncertainOperations:
         running = next(states, None)
         if running is not None and running.overness is not Overness.OVER:
             unseen = running.overness is Overness.COULD_NOT_LOOK
-            detail = "whether it still runs could not be seen" if unseen else ""
-            return LeftAlone(Left.MAY_BE_RUNNING, detail, running.processes)
+            return LeftAlone(Left.COULD_NOT_LOOK if unseen else Left.MAY_BE_RUNNING, processes=running.processes)
         return None
 
     def _readable(self, run_id: RunId) -> Run | None:

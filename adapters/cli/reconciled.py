@@ -10,7 +10,7 @@ from ...domain.events.tool import Observation
 from ...domain.explanations import explain
 from .command_lines import CommandLines
 from .escaping import one_line
-from .ways_on import WayOn, ending, settling
+from .ways_on import WayOn, declaring_over, ending, settling
 
 Json = dict[str, Any]
 
@@ -23,6 +23,7 @@ _SEEN: Final = {
 }
 _LEFT: Final = {
     Left.MAY_BE_RUNNING: "it may still be running",
+    Left.COULD_NOT_LOOK: "whether it still runs could not be seen",
     Left.RUN_OPEN: "its run has not ended",
     Left.RUN_UNREADABLE: "its run is damaged, so nothing is written about it",
     Left.FOREIGN: "this store cannot vouch that its outcome is missing, so it is not run again",
@@ -110,6 +111,8 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 yield from settling(commands, one.operation_id, one.tool_name)
             case LeftAlone(why=why, processes=processes):
                 yield from ending(processes, one.tool_name)
+                if why is Left.COULD_NOT_LOOK:
+                    yield declaring_over(commands, one.operation_id, one.tool_name)
                 again = again or why in AGAIN
                 if why in {Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
                     yield from settling(commands, one.operation_id, one.tool_name)

@@ -262,8 +262,13 @@ def _settling(operations: Sequence[OperationSeen], commands: CommandLines) -> It
         if seen.over.overness is Overness.OVER:
             yield from settling(commands, operation_id, tool)
         elif seen.over.overness is Overness.COULD_NOT_LOOK:
-            over = commands.about("settle", operation_id, "--declare-over", "--note", WHY)
-            yield WayOn(over, f"once you have made sure of it: say that nothing of {tool} runs any more")
+            yield declaring_over(commands, operation_id, tool)
+
+
+def declaring_over(commands: CommandLines, operation_id: str, tool_name: str) -> WayOn:
+    """The command by which a person says that nothing of an operation runs any more, where nobody can look."""
+    over = commands.about("settle", operation_id, "--declare-over", "--note", WHY)
+    return WayOn(over, f"once you have made sure of it: say that nothing of {tool_name} runs any more")
 
 
 def settling(commands: CommandLines, operation_id: str, tool_name: str) -> tuple[WayOn, WayOn]:

@@ -139,6 +139,21 @@ def test_a_workspace_that_was_moved_is_named_and_a_wrong_one_is_refused(program:
     assert (found.code, found.document["operations"][0]["became"]) == (0, "completed")
 
 
+def test_where_nobody_can_look_a_person_says_first_that_it_is_over(program: Program) -> None:
+    operation = killed(program, paying("idempotent"))
+    program("cancel", "s1")
+    for lock in program.store.parent.glob("*.locks/*.lock"):
+        lock.unlink()
+    left = program("reconcile", "s1", "--json")
+    assert (left.code, left.document["operations"][0]["code"]) == (3, "could_not_look")
+    commands = [one["command"] for one in left.document["commands"]]
+    assert any(one.startswith(f"safepoint settle {operation} --declare-over") for one in commands)
+    said = program("settle", operation, "--declare-over", "--by", "ada", "--note", "the machine is gone")
+    assert said.code == 0
+    assert program("reconcile", "s1", "--json").document["operations"][0]["became"] == "completed"
+    assert program.effects == ["paid"]
+
+
 def held(effects: Effects, to: Answering) -> None:
     """Answers the first request, and then nobody."""
     if effects.count() == 1:
