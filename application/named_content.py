@@ -13,7 +13,7 @@ from ..domain.forgetting import FORGOTTEN_TOPIC
 from ..domain.identifiers import RunId, run_stream
 from ..domain.sealing import DamagedEvent, StoredRecord
 from ..domain.unsealing import event_of
-from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint
+from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint, WhyUnsupported
 from ..ports.event_store import EventReader
 from .run_checkpoints import why_not
 
@@ -31,25 +31,30 @@ class NamedContent:
     """What was named.
 
     Attributes:
-        folders: where runs worked.
+        folders: where runs worked; `bound` are those of runs that name a checkpoint.
         unread: runs of which a fact cannot be read, so that what they name is not known.
     """
 
     refs: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
     unread: list[RunId] = field(default_factory=list)
 
     def add(self, reader: EventReader, run_id: RunId) -> bool:
         """Take in what a run names; False where a fact of it cannot be read. Its chain is not looked at."""
-        readable = True
+        readable, of_run = True, NamedContent()
         for row in _rows(reader, run_stream(run_id)):
             if row.topic == FORGOTTEN_TOPIC:
                 continue
             try:
                 if row.topic in _TOPICS or _SUSPECT in row.state:
-                    self._take(event_of(row))
+                    of_run._take(event_of(row))
             except DamagedEvent:
                 readable = False
+        self.refs |= of_run.refs
+        self.folders |= of_run.folders
+        if of_run.refs:
+            self.bound |= of_run.folders
         return readable
 
     def _take(self, event: Event) -> None:
@@ -66,7 +71,8 @@ class NamedContent:
 
     def artifacts(self, checkpoints: Checkpoints) -> tuple[dict[str, KeptCheckpoint], tuple[tuple[str, str], ...]]:
         """Every checkpoint that is kept for one of the folders, by its ref, each with a folder by which it is reached;
-        and the folders that could not be looked at, with the reason.
+        and the folders that could not be looked at, with the reason. One that is no repository, and of which no fact
+        says that it was one, has none.
         """
         found: dict[str, KeptCheckpoint] = {}
         not_looked: list[tuple[str, str]] = []
@@ -74,7 +80,7 @@ class NamedContent:
             answer = checkpoints.kept(folder)
             if isinstance(answer, Kept):
                 found.update({one.checkpoint.ref: one._replace(folder=folder) for one in answer.checkpoints})
-            else:
+            elif folder in self.bound or getattr(answer, "why", None) is not WhyUnsupported.NOT_A_REPOSITORY:
                 not_looked.append((folder, why_not(answer)))
         return found, tuple(not_looked)
 

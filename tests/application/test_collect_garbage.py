@@ -18,7 +18,7 @@ from safepoint.application.run_agent import Screen
 from safepoint.domain.errors import StoreError, StoreNotAdopted
 from safepoint.domain.events.event import Timestamp, after
 from safepoint.domain.events.outside import CheckpointAccepted
-from safepoint.ports.checkpoints import Kept, KeptCheckpoint
+from safepoint.ports.checkpoints import Kept, KeptCheckpoint, WhyUnsupported
 from safepoint.ports.clock import Clock
 from safepoint.ports.store_keeping import Trust
 
@@ -177,6 +177,14 @@ def test_a_folder_that_cannot_be_looked_at_is_said_and_its_orphans_stay(yard: Ya
     garbage = yard.look()
     assert [place for place, _ in garbage.not_looked] == [WORKSPACE]
     assert garbage.checkpoints == ()
+
+
+def test_a_folder_that_is_no_repository_is_said_only_where_a_fact_says_that_it_was_one(yard: Yard) -> None:
+    yard.files.checkpoints.make_folder("/plain")
+    for folder in ("/plain", WORKSPACE):
+        yard.files.checkpoints.refuse(folder, WhyUnsupported.NOT_A_REPOSITORY)
+    garbage = yard.collect().look(DAY_SECONDS, ("/plain",))
+    assert [place for place, _ in garbage.not_looked] == [WORKSPACE]
 
 
 def test_a_workspace_that_no_run_ever_worked_in_is_looked_at_when_it_is_named(yard: Yard) -> None:

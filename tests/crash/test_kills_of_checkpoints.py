@@ -104,8 +104,8 @@ def test_a_bound_run_that_was_killed_is_continued_and_its_own_writes_are_no_drif
     make: Make, seed: int, first: int
 ) -> None:
     count = instants(make, "undisturbed", runs, lambda stage: None)
-    for nth in chosen(seed, "run", first, count):
-        stage = make(f"run-{first}-{nth}")
+    for number, nth in enumerate(chosen(seed, "run", first, count)):
+        stage = make(f"run-{number}")
         before = users(stage)
         assert runs(stage, Hooks(kill=f"random:{nth}")).exit_code == KILLED
         if stage.store.exists() and stage.record.run_ids(SESSION):
@@ -128,8 +128,8 @@ def test_a_way_on_that_was_killed_is_taken_by_a_second_try(make: Make, seed: int
         return stage.do("resume", way, hooks=hooks)
 
     count = instants(make, "undisturbed", goes_on, interrupted)
-    for nth in chosen(seed, way, first, count):
-        stage = make(f"{way}-{first}-{nth}")
+    for number, nth in enumerate(chosen(seed, way, first, count)):
+        stage = make(f"{way}-{number}")
         interrupted(stage)
         before, record = users(stage), stage.record
         assert goes_on(stage, Hooks(kill=f"random:{nth}")).exit_code == KILLED
@@ -153,8 +153,8 @@ def test_forgetting_that_was_killed_is_finished_by_a_second_try(make: Make, seed
         return about(stage, "forget", "--yes", hooks=hooks)
 
     count = instants(make, "undisturbed", forget, completed)
-    for nth in chosen(seed, "forget", first, count):
-        stage = make(f"forget-{first}-{nth}")
+    for number, nth in enumerate(chosen(seed, "forget", first, count)):
+        stage = make(f"forget-{number}")
         completed(stage)
         before = users(stage)
         assert forget(stage, Hooks(kill=f"random:{nth}")).exit_code == KILLED
