@@ -200,8 +200,8 @@ class Settings:
 
     @property
     def own_files(self) -> tuple[str, ...]:
-        """The store and what stands beside it, wherever that is: never content of a workspace."""
-        return (f"{os.path.realpath(self.store)}*",)
+        """The store, what stands beside it, and folders made from checkpoints: never content of a workspace around."""
+        return (f"{os.path.realpath(self.store)}*", f"{self.isolated}/*")
 
     @property
     def locks(self) -> Path:

@@ -102,6 +102,27 @@ def test_the_work_goes_on_apart_and_its_result_is_brought_home(program: Program,
     assert (repository / "notes.txt").read_text() == "theirs\n"
 
 
+class Inside(Program):
+    """The program with its store in the workspace."""
+
+    @property
+    def store(self) -> Path:
+        return self.workspace / "state" / "store.sqlite"
+
+
+def test_a_store_in_the_workspace_and_what_is_made_beside_it_are_no_content(program: Program, repository: Path) -> None:
+    inside = Inside(program.folder, program.capture, program.environment)
+    inside.store.parent.mkdir()
+    script = killed(inside)
+    (repository / "notes.txt").write_text("theirs\n")
+    resumed = inside("resume", "s1", "--script", script, "--isolated", "--json")
+    assert resumed.code == 0, resumed
+    assert Path(resumed.document["drift"]["isolated"]["path"]).is_relative_to(repository)
+    inside.script({"text": "Hello."})
+    again = inside(*inside.run("--session", "s2", "--checkpoints", "git"))
+    assert again.code == 0, again
+
+
 def test_what_reconciling_finalized_is_no_drift_although_no_checkpoint_has_it(
     program: Program, repository: Path
 ) -> None:
