@@ -120,7 +120,7 @@ class CommitRound:
             raise StoreUnavailable("other writers won every round; try again")
         decided, streams = self._heads.propose(ticket.command)
         if isinstance(decided, tuple):
-            self._accepted.append((ticket, Commit(ticket.guard, decided), streams))
+            self._accepted.append((ticket, tuple.__new__(Commit, (ticket.guard, decided)), streams))  # as in `guard`
         elif decided is not None:
             self._refused.append(_Refused(ticket, decided, streams))
 

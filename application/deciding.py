@@ -53,22 +53,23 @@ class World(NamedTuple):
     suspected: Run = _NOTHING
 
 
-OfOneRun: TypeAlias = c.PrepareTool | c.CommitOutcome | c.RecordStep | c.Append | c.RefuseCall
-OF_ONE_RUN: Mapping[type[OfOneRun], Callable[[Session, Run, Any], Decision]] = {
-    c.PrepareTool: operation.prepare,
-    c.CommitOutcome: lambda _session, state, command: operation.commit_outcome(state, command),
-    c.RecordStep: lambda _session, state, command: run.record_step(state, command),
-    c.Append: lambda _session, state, command: run.append(state, command),
-    c.RefuseCall: lambda _session, state, command: run.refuse_call(state, command),
+OfItsRun: TypeAlias = c.CommitOutcome | c.RecordStep | c.Append | c.RefuseCall
+OF_ITS_RUN: Mapping[type[OfItsRun], Callable[[Run, Any], Decision]] = {
+    c.CommitOutcome: operation.commit_outcome,
+    c.RecordStep: run.record_step,
+    c.Append: run.append,
+    c.RefuseCall: run.refuse_call,
 }
-"""How commands are decided that are decided on their session and run, and on nothing else: all of an open run."""
+"""How commands are decided that are decided on their run alone."""
 
 
 def decide(world: World, command: c.AnyCommand) -> Decision:
     """Let the aggregate that the command concerns decide it."""
     match command:
-        case c.PrepareTool() | c.CommitOutcome() | c.RecordStep() | c.Append() | c.RefuseCall():
-            return OF_ONE_RUN[type(command)](world.session, world.run, command)
+        case c.CommitOutcome() | c.RecordStep() | c.Append() | c.RefuseCall():
+            return OF_ITS_RUN[type(command)](world.run, command)
+        case c.PrepareTool():
+            return operation.prepare(world.session, world.run, command)
         case c.OpenRun():
             return run.open_run(world.session, world.head, world.head_digest, world.run, command)
         case c.EndRun():

@@ -16,6 +16,7 @@ from ..domain.commands import (
     ClaimContinuation,
     EndRun,
     OpenRun,
+    PrepareTool,
 )
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Decision, Refusal, misfit
@@ -23,6 +24,7 @@ from ..domain.errors import StoreDamaged
 from ..domain.events.event import Event
 from ..domain.events.run import PrefixRef, RunClaimed
 from ..domain.identifiers import RunId, run_stream, session_stream
+from ..domain.operation.decisions import prepare
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.recovery.event_facts import event_facts
 from ..domain.run.state import Run, RunDraft
@@ -30,7 +32,7 @@ from ..domain.sealing import SealedEvent, digest_of, seal
 from ..domain.session.state import Session
 from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
-from .deciding import OF_ONE_RUN, World, decide, fits, run_of, source_of
+from .deciding import OF_ITS_RUN, World, decide, fits, run_of, source_of
 from .state_cache import StateCache
 from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable, standing_of
 
@@ -107,8 +109,8 @@ class Heads:
 
     def _question(self, command: AnyCommand) -> tuple[Streams, Callable[..., Decision], tuple[Any, ...]]:
         """The streams that a command is decided on, what decides it, and the states that this is given."""
-        decide_alone = OF_ONE_RUN.get(type(command))  # type: ignore[arg-type]  # there are others
-        if decide_alone is None:
+        of_its_run = OF_ITS_RUN.get(type(command))  # type: ignore[arg-type]  # there are others
+        if of_its_run is None and type(command) is not PrepareTool:
             world, streams = self._world(command)
             found = contradiction(world.run) or contradiction(world.source)
             if found is not None and world.damage is None:
@@ -116,9 +118,10 @@ class Heads:
             return streams, decide, (world,)
         of_session, of_run = session_stream(command.session_id), run_stream(run_of(command))
         session, run = self.head(of_session).session(), self.head(of_run).run()
-        if (damage := contradiction(run)) is not None:
-            raise StoreDamaged(damage)
-        return (of_session, of_run), decide_alone, (session, run)
+        if run.tools.issues:
+            raise StoreDamaged(contradiction(run) or "")
+        streams = (of_session, of_run)
+        return (streams, prepare, (session, run)) if of_its_run is None else (streams, of_its_run, (run,))
 
     def _world(self, command: AnyCommand) -> tuple[World, Streams]:
         """Read what a command is decided on that is not decided on its session and run alone."""

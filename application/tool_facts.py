@@ -36,21 +36,21 @@ def dispatch_of(
     bound = admitted.bound
     idempotent = bound.contract.mode is RecoveryMode.IDEMPOTENT
     key = None if admitted.again is None else admitted.again.idempotency_key
-    return assembled(
-        ToolDispatched,
+    members = {
         **spine,
-        operation_id=operation_id,
-        call_id=call.call_id,
-        tool_name=call.tool_name,
-        args_hash=admitted.args_hash,
-        contract=_contract(admitted, spine["occurred_at"]),
-        idempotency_key=(key or key_of(operation_id)) if idempotent else None,
-        evidence=evidence,
-        incarnation_id=incarnation_id,
-        life=bound.life,
-        grant_id=admitted.grant_id,
-        repeats=admitted.repeats,
-    )
+        "operation_id": operation_id,
+        "call_id": call.call_id,
+        "tool_name": call.tool_name,
+        "args_hash": admitted.args_hash,
+        "contract": _contract(admitted, spine["occurred_at"]),
+        "idempotency_key": (key or key_of(operation_id)) if idempotent else None,
+        "evidence": evidence,
+        "incarnation_id": incarnation_id,
+        "life": bound.life,
+        "grant_id": admitted.grant_id,
+        "repeats": admitted.repeats,
+    }
+    return assembled(ToolDispatched, members)
 
 
 def _contract(admitted: Admitted, at: Timestamp) -> RecordedContract:
@@ -73,19 +73,19 @@ def response_of(
     result = prepared.result
     if type(result) is str and not result.isascii():
         result.encode()  # some say what a person, or another program, said
-    return assembled(
-        ToolResponded,
+    members = {
         **spine,
-        call_id=call.call_id,
-        tool_name=call.tool_name,
-        operation_id=operation_id,
-        result=result,
-        is_error=prepared.is_error,
-        effect=prepared.effect,
-        code=None if prepared.code is None else prepared.code.value,
-        original_length=prepared.original_length,
-        original_digest=prepared.original_digest,
-    )
+        "call_id": call.call_id,
+        "tool_name": call.tool_name,
+        "operation_id": operation_id,
+        "result": result,
+        "is_error": prepared.is_error,
+        "effect": prepared.effect,
+        "code": None if prepared.code is None else prepared.code.value,
+        "original_length": prepared.original_length,
+        "original_digest": prepared.original_digest,
+    }
+    return assembled(ToolResponded, members)
 
 
 def background_of(spine: RunSpine, operation_id: OperationId, left: LeftRunning) -> BackgroundStarted:

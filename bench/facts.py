@@ -111,37 +111,37 @@ class Facts:
 
     def dispatched(self, guard: OwnerGuard, identity: ExecutionIdentity, call: ToolCalled) -> ToolDispatched:
         """T1, with the fresh id of its operation; made as `tool_facts` makes it."""
-        return assembled(
-            ToolDispatched,
+        members = {
             **self.spines.run(identity),
-            operation_id=self.ids.fresh(OperationId),
-            call_id=call.call_id,
-            tool_name=TOOL,
-            args_hash=canonical.args_hash(TOOL, call.args),
-            contract=CONTRACT,
-            incarnation_id=guard.incarnation_id,
-            life=Life.TASK,
-            idempotency_key=None,
-            evidence=None,
-            grant_id=None,
-            repeats=None,
-        )
+            "operation_id": self.ids.fresh(OperationId),
+            "call_id": call.call_id,
+            "tool_name": TOOL,
+            "args_hash": canonical.args_hash(TOOL, call.args),
+            "contract": CONTRACT,
+            "idempotency_key": None,
+            "evidence": None,
+            "incarnation_id": guard.incarnation_id,
+            "life": Life.TASK,
+            "grant_id": None,
+            "repeats": None,
+        }
+        return assembled(ToolDispatched, members)
 
     def responded(self, identity: ExecutionIdentity, dispatch: ToolDispatched) -> ToolResponded:
         """T2, made as `tool_facts` makes it."""
-        return assembled(
-            ToolResponded,
+        members = {
             **self.spines.run(identity),
-            call_id=dispatch.call_id,
-            tool_name=TOOL,
-            operation_id=dispatch.operation_id,
-            result="ok",
-            is_error=False,
-            effect=Effect.DONE,
-            code=None,
-            original_length=None,
-            original_digest=None,
-        )
+            "call_id": dispatch.call_id,
+            "tool_name": TOOL,
+            "operation_id": dispatch.operation_id,
+            "result": "ok",
+            "is_error": False,
+            "effect": Effect.DONE,
+            "code": None,
+            "original_length": None,
+            "original_digest": None,
+        }
+        return assembled(ToolResponded, members)
 
     def steps(self, guard: OwnerGuard, identity: ExecutionIdentity, events: int) -> Iterator[Event]:
         """Steps of a run, each with all its answers, until there are at least so many events."""

@@ -74,13 +74,16 @@ class PersistentMap(Generic[K, V]):
     back) gets a copy, in O(n).
     """
 
-    __slots__ = ("_entries", "_newer", "_right")
+    __slots__ = ("_entries", "_key", "_newer", "_right", "_was")
 
     def __init__(self, _entries: dict[K, V] | None = None) -> None:
         self._entries: dict[Any, Any] = {} if _entries is None else _entries
-        # The next version, the key that it changed, and what was there. It is told before the dictionary changes, and
-        # read after it was looked into: so whoever reads meanwhile finds it, or has seen what was there.
-        self._newer: tuple[Any, Any, PersistentMap[K, V]] | None = None
+        # The next version; it is told last, after the key that it changed and what was there, before the dictionary
+        # changes, and is looked for after that was looked into: so whoever reads meanwhile finds it, or has seen what
+        # was there.
+        self._newer: PersistentMap[K, V] | None = None
+        self._key: Any
+        self._was: Any
         # Deleting this is what gives the right to go on in place: of two threads, one can.
         self._right = True
 
@@ -116,7 +119,8 @@ class PersistentMap(Generic[K, V]):
         entries = self._entries
         newest = object.__new__(self.__class__)  # as calling the class would, in half the time: T1 does this four times
         newest._entries, newest._newer, newest._right = entries, None, True
-        self._newer = (key, entries.get(key, _ABSENT), newest)
+        self._key, self._was = key, entries.get(key, _ABSENT)
+        self._newer = newest
         entries[key] = value
         return newest
 
@@ -134,7 +138,8 @@ class PersistentMap(Generic[K, V]):
         entries = self._entries
         newest = object.__new__(self.__class__)  # likewise: T2 does this twice
         newest._entries, newest._newer, newest._right = entries, None, True
-        self._newer = (key, value, newest)
+        self._key, self._was = key, value
+        self._newer = newest
         del entries[key]
         return newest
 
@@ -145,21 +150,21 @@ class PersistentMap(Generic[K, V]):
     def _find(self, key: object) -> object:
         """What this version holds under a key, or `_ABSENT`."""
         value = self._entries.get(key, _ABSENT)
-        newer = self._newer
-        while newer is not None:
-            if newer[0] == key:
-                return newer[1]
-            newer = newer[2]._newer  # noqa: SLF001 (another version of this map)
+        version = self
+        while version._newer is not None:
+            if version._key == key:
+                return version._was
+            version = version._newer
         return value
 
     def _held(self) -> dict[Any, Any]:
         """A copy of all that this version holds."""
         held = self._entries.copy()  # at once: it may grow meanwhile
         changes: dict[Any, Any] = {}
-        newer = self._newer
-        while newer is not None:
-            changes.setdefault(newer[0], newer[1])
-            newer = newer[2]._newer  # noqa: SLF001 (another version of this map)
+        version = self
+        while version._newer is not None:
+            changes.setdefault(version._key, version._was)
+            version = version._newer
         for key, value in changes.items():
             if value is _ABSENT:
                 held.pop(key, None)

@@ -162,10 +162,10 @@ def unanswered_of(run: Run) -> Iterator[Operation]:
 def operation_of_call(run: Run, call_id: str) -> Operation | None:
     """The call with this id, None when it was never recorded."""
     record = run.tools.call(call_id)
-    return None if record is None else Operation(record, run)
+    return None if record is None else tuple.__new__(Operation, (record, run))  # in half the time
 
 
 def operation_by_id(run: Run, operation_id: str) -> Operation | None:
     """The operation that a dispatch bound to this id, None when there is none."""
     record = run.tools.operation(operation_id)
-    return None if record is None else Operation(record, run)
+    return None if record is None else tuple.__new__(Operation, (record, run))  # in half the time
