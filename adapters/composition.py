@@ -445,6 +445,7 @@ class Composition(containers.DeclarativeContainer):
     forget_session = providers.Factory(
         ForgetSession,
         events,
+        store,
         store.provided.views,
         ownership,
         repair_session,

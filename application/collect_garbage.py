@@ -13,21 +13,20 @@ from typing import Final
 
 from ..domain.errors import StoreNotAdopted
 from ..domain.events.event import Timestamp, after
-from ..domain.identifiers import RunId, run_stream
+from ..domain.identifiers import RunId
 from ..ports.checkpoints import Checkpoints, KeptCheckpoint, Removed
 from ..ports.clock import Clock
-from ..ports.event_store import EventReader, EventStore
+from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.isolated_folders import IsolatedFolder, IsolatedFolders
 from ..ports.store_keeping import StoreKeeping, Trust
 from ..ports.views import SessionViews
-from .named_content import NamedContent
+from .named_content import NamedContent, every_run
 from .run_checkpoints import why_not
 
 REMOVED: Final = "gc.removed"
 AGE_SECONDS_MIN: Final = 3_600
 """What is younger is never removed: between a capture and its fact there may be a process that was only slow."""
-_RUNS: Final = run_stream(RunId(""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +137,12 @@ class CollectGarbage:
         return after(made_at, max(age_seconds, AGE_SECONDS_MIN)) <= self._clock.now()
 
     def _named(self) -> NamedContent:
-        named, stream = NamedContent(), _RUNS
-        while streams := [one for one in self._keeping.streams(after=stream) if one.startswith(_RUNS)]:
+        named = NamedContent()
+        for run_id in every_run(self._keeping):
             with self._store.snapshot() as reader:
-                for one in streams:
-                    self._add(named, reader, one)
-            stream = streams[-1]
+                if not named.add(reader, run_id) and not self._is_given_up(run_id):
+                    named.unread.append(run_id)
         return named
-
-    def _add(self, named: NamedContent, reader: EventReader, stream: str) -> None:
-        run_id = RunId(stream.removeprefix(_RUNS))
-        if not named.add(reader, run_id) and not self._is_given_up(run_id):
-            named.unread.append(run_id)
 
     def _is_given_up(self, run_id: RunId) -> bool:
         row = self._views.run(run_id)

@@ -20,9 +20,10 @@ from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.isolated_folders import IsolatedFolders
 from ..ports.session_forgetting import Forgotten, SessionForgetting
+from ..ports.store_keeping import StoreKeeping
 from ..ports.views import Views
 from .forgotten_sessions import require_not_forgotten
-from .named_content import NamedContent
+from .named_content import NamedContent, every_run
 from .over import OverJudge
 from .ownership import Owned, SessionOwnership
 from .repair_session import Repair
@@ -50,6 +51,21 @@ class StillRunning(SafepointError):
         self.operations = operations
 
 
+class FolderInUse(SafepointError):
+    """A run of another session works in a folder that was made for this one, and would lose it; nothing was forgotten.
+
+    Attributes:
+        path: the folder.
+        run_id: the other run, or one that cannot be read, so that where it works is not known.
+    """
+
+    def __init__(self, session_id: SessionId, path: str, run_id: RunId) -> None:
+        super().__init__(f"run {run_id} of another session may work in {path}, which goes with session {session_id}")
+        self.session_id = session_id
+        self.path = path
+        self.run_id = run_id
+
+
 @dataclass(frozen=True, slots=True)
 class ToForget:
     """What goes with a session.
@@ -57,7 +73,7 @@ class ToForget:
     Attributes:
         sessions: it, and the sessions of child runs that it started.
         checkpoints: refs that its facts name, each with a folder through which it is reached.
-        folders: isolated folders that its runs worked in, with whatever stands there.
+        folders: isolated folders that were made for its runs, with whatever stands there.
         not_looked: folders whose checkpoints cannot be reached, and why: what is kept there stays.
     """
 
@@ -84,6 +100,7 @@ class ForgetSession:
     def __init__(
         self,
         store: EventStore,
+        keeping: StoreKeeping,
         views: Views,
         ownership: SessionOwnership,
         repair: Repair,
@@ -95,6 +112,7 @@ class ForgetSession:
         failpoints: Failpoints,
     ) -> None:
         self._store = store
+        self._keeping = keeping
         self._views = views
         self._ownership = ownership
         self._repair = repair
@@ -127,8 +145,8 @@ class ForgetSession:
         found, not_looked = named.artifacts(self._checkpoints)
         kept = tuple((ref, one.folder) for ref, one in found.items() if ref in named.refs)
         places = [one.path for one in self._isolated.folders()]
-        used = [path for path in places if any(PurePath(one).is_relative_to(path) for one in named.folders)]
-        return ToForget(sessions, runs, kept, tuple(used), not_looked)
+        made = tuple(path for path in places if path in named.made)
+        return ToForget(sessions, runs, kept, made, not_looked)
 
     def __call__(self, session_id: SessionId, *, by: str) -> SessionsForgotten:
         """Forget it, for good.
@@ -140,12 +158,14 @@ class ForgetSession:
             SessionForgotten, SessionUnknown: as `look`.
             SessionBusy: a process works in it, or in one of its children; nothing was changed.
             StillRunning: something that it started may still run; nothing was changed.
+            FolderInUse: another session works in a folder that would go; nothing was changed.
             StoreError: it could not be written; forgetting again is safe.
         """
         planned = self.look(session_id)
         with self._owned(planned.sessions):
             self._require_over(session_id, planned.runs)
             planned = self.look(session_id)
+            self._require_unused(session_id, planned)
             left = list[tuple[str, str]](planned.not_looked)
             checkpoints = self._remove_checkpoints(planned.checkpoints, left)
             folders = self._remove_folders(planned.folders, left)
@@ -197,6 +217,20 @@ class ForgetSession:
                 running += (state.operation_id for state in self._over.not_over_in(suspected))
         if running:
             raise StillRunning(session_id, tuple(running))
+
+    def _require_unused(self, session_id: SessionId, planned: ToForget) -> None:
+        """A folder borrows what the checkpoints hold, so neither goes while somebody else works there."""
+        if not planned.folders:
+            return
+        for run_id in every_run(self._keeping):
+            if run_id in planned.runs:
+                continue
+            named = NamedContent()
+            with self._store.snapshot() as reader:
+                readable_whole = named.add(reader, run_id)
+            for path in planned.folders:
+                if not readable_whole or any(PurePath(one).is_relative_to(path) for one in named.folders):
+                    raise FolderInUse(session_id, path, run_id)
 
     def _remove_checkpoints(self, kept: Sequence[tuple[str, str]], left: list[tuple[str, str]]) -> int:
         removed = 0

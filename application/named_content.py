@@ -15,6 +15,7 @@ from ..domain.sealing import DamagedEvent, StoredRecord
 from ..domain.unsealing import event_of
 from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint, WhyUnsupported
 from ..ports.event_store import EventReader
+from ..ports.store_keeping import StoreKeeping
 from .run_checkpoints import why_not
 
 _PAGE: Final = 200
@@ -31,13 +32,15 @@ class NamedContent:
     """What was named.
 
     Attributes:
-        folders: where runs worked; `bound` are those of runs that name a checkpoint.
+        folders: where runs worked; `bound` are those of runs that name a checkpoint, `made` those that were made
+            from one for a run to go on in.
         unread: runs of which a fact cannot be read, so that what they name is not known.
     """
 
     refs: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
     unread: list[RunId] = field(default_factory=list)
 
     def add(self, reader: EventReader, run_id: RunId) -> bool:
@@ -53,6 +56,7 @@ class NamedContent:
                 readable = False
         self.refs |= of_run.refs
         self.folders |= of_run.folders
+        self.made |= of_run.made
         if of_run.refs:
             self.bound |= of_run.folders
         return readable
@@ -62,8 +66,10 @@ class NamedContent:
             case CheckpointAccepted() | WorkspaceRebaselined():
                 self.refs.add(event.ref)
             case WorkspaceTransitioned():
-                self.refs.add(event.checkpoint_ref)
                 self.folders.add(event.path)
+                if event.checkpoint_ref:
+                    self.refs.add(event.checkpoint_ref)
+                    self.made.add(event.path)
             case RunOpened() | ContinuationStarted():
                 self.folders.add(event.cwd)
             case _:
@@ -83,6 +89,15 @@ class NamedContent:
             elif folder in self.bound or getattr(answer, "why", None) is not WhyUnsupported.NOT_A_REPOSITORY:
                 not_looked.append((folder, why_not(answer)))
         return found, tuple(not_looked)
+
+
+def every_run(keeping: StoreKeeping) -> Iterator[RunId]:
+    """All runs of a store, by id."""
+    beginning = run_stream(RunId(""))
+    stream = beginning
+    while streams := [one for one in keeping.streams(after=stream) if one.startswith(beginning)]:
+        yield from (RunId(one.removeprefix(beginning)) for one in streams)
+        stream = streams[-1]
 
 
 def _rows(reader: EventReader, stream: str) -> Iterator[StoredRecord]:

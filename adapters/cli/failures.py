@@ -9,7 +9,7 @@ from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
-from ...application.forget_session import SessionUnknown, StillRunning
+from ...application.forget_session import FolderInUse, SessionUnknown, StillRunning
 from ...application.forgotten_sessions import SessionForgotten
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
@@ -99,6 +99,9 @@ def failure_of(error: BaseException) -> Failure:
         case SessionUnknown():
             hint = "`safepoint list` shows the sessions of this store; --store names another."
             return Failure(ExitCode.USAGE, "unknown_session", f"{error} in this store.", hint)
+        case FolderInUse():
+            hint = "Forget that session first, or give its run up where it is damaged."
+            return Failure(ExitCode.PARKED, "folder_in_use", f"{error}.", hint, error.session_id)
         case StillRunning():
             hint = "`safepoint status --session SESSION` names its processes; wait for them, or end them."
             return Failure(ExitCode.PARKED, WriteRefusal.OPERATION_NOT_OVER, f"{error}.", hint, error.session_id)

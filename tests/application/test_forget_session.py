@@ -13,7 +13,13 @@ from safepoint.adapters.memory.model_provider import calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.workspace.isolated_folders import FoldersInPlace
 from safepoint.application.accept_drift import Isolated
-from safepoint.application.forget_session import CONTENT_REMOVED, ForgetSession, SessionUnknown, StillRunning
+from safepoint.application.forget_session import (
+    CONTENT_REMOVED,
+    FolderInUse,
+    ForgetSession,
+    SessionUnknown,
+    StillRunning,
+)
 from safepoint.application.forgotten_sessions import SessionForgotten
 from safepoint.application.inspect_sessions import InspectSessions
 from safepoint.application.ownership import SessionBusy
@@ -50,6 +56,7 @@ class Bindings:
         process = Bound(self.files, at_failpoint=at_failpoint)
         return ForgetSession(
             process.events_store,
+            self.world.store,
             self.world.store.views,
             process.ownership,
             process.repair,
@@ -151,7 +158,8 @@ def test_an_open_run_of_a_dead_process_is_no_hindrance(kept: Bindings) -> None:
     assert kept.sound()
 
 
-def test_the_isolated_folder_of_its_run_goes_too(kept: Bindings) -> None:
+def isolated(kept: Bindings) -> str:
+    """The run of the session goes on in a folder of its own, which is really there; answers where."""
     process = Bound(kept.files)
     process.events_store.fail_at(END, Failure.UNAVAILABLE)
     with pytest.raises(StoreError):
@@ -166,8 +174,29 @@ def test_the_isolated_folder_of_its_run_goes_too(kept: Bindings) -> None:
     done = again.accept.isolate(SESSION, again.bound(begin=False), PlanRequest(), by="Ada")
     assert isinstance(done, Isolated)
     again.die()
+    return path
+
+
+def test_the_isolated_folder_of_its_run_goes_too(kept: Bindings) -> None:
+    path = isolated(kept)
     assert kept.forget().look(SESSION).folders == (path,)
     assert kept.forget()(SESSION, by="Ada").folders == 1
+    assert not Path(path).exists()
+
+
+def test_a_folder_that_another_session_works_in_keeps_all_of_it(kept: Bindings) -> None:
+    path = isolated(kept)
+    other = Bound(kept.files)
+    agent = other.bound([DONE], folder=path)
+    go(partial(other.run_turn, SessionId("s3"), "go", agent, Screen()))
+    other.die()
+    refs = kept.refs()
+    with pytest.raises(FolderInUse, match="another session"):
+        kept.forget()(SESSION, by="Ada")
+    assert (kept.refs(), Path(path).exists()) == (refs, True)
+    assert kept.forget()(SessionId("s3"), by="Ada").folders == 0
+    assert Path(path).exists()
+    kept.forget()(SESSION, by="Ada")
     assert not Path(path).exists()
 
 
