@@ -99,15 +99,17 @@ def _for_rows(statement: str, count: int) -> str:
 
 
 def _insert_rows(transaction: Transaction, events: Sequence[SealedEvent]) -> None:
-    """Put rows in, in their order; those that follow one another and are alike by one statement."""
-    last, alike = "", list[tuple[Column, ...]]()
+    """Put rows in, those of each table in their order: what follows one another there and is alike by one statement."""
+    waiting: dict[str, tuple[str, list[tuple[Column, ...]]]] = {}
     for sealed in events:
         for row in written_rows(sealed):
             statement, values = upsert(row)
-            if statement != last and alike:
-                transaction.execute_all(last, alike)
-                alike = []
-            last = statement
-            alike.append(values)
-    if alike:
-        transaction.execute_all(last, alike)
+            before = waiting.get(row.table)
+            if before is not None and before[0] == statement:
+                before[1].append(values)
+                continue
+            if before is not None:
+                transaction.execute_all(*before)
+            waiting[row.table] = (statement, [values])
+    for alike in waiting.values():
+        transaction.execute_all(*alike)
