@@ -6,15 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from ...domain.events.event import Json
-from ...domain.events.tool import Effect, Observation, RecoveryMode
+from ...domain.events.tool import Effect, Observation, RecordedContract, RecoveryMode
 from ...domain.identifiers import parse_id
 from ...domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
 from ..reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
+from .recorded_runs import DIGEST, RecordedSession
 
 WAITING = frozenset({Observation.HANDLE_RUNNING})
 """What settles nothing yet: the operation stays as it is."""
@@ -51,6 +53,31 @@ class Subject(Protocol):
 
         What the dead call left beside its effect, such as temporary files, is not.
         """
+
+
+def asked_operation(
+    contract_id: str,
+    *,
+    evidence: Json,
+    arguments: Json = None,
+    mode: RecoveryMode = RecoveryMode.RECONCILE,
+    workspace: Path = Path("/workspace"),
+    workspace_identity: str | None = None,
+) -> AskedOperation:
+    """A call as its run recorded it at T1; equal for equal arguments.
+
+    Args:
+        contract_id: one that the reconciler knows.
+        evidence: what the tool's `evidence` computed before T1.
+        arguments: of the call.
+        mode: `reconcile` or `reattach`.
+        workspace: absolute, every link resolved.
+        workspace_identity: as it was observed there.
+    """
+    run = RecordedSession()
+    contract = RecordedContract(mode=mode, contract_id=contract_id, version=1, digest=DIGEST)
+    dispatch = run.dispatched("call").model_copy(update={"contract": contract, "evidence": evidence})
+    return AskedOperation(run.called("call", args=arguments), dispatch, workspace, workspace_identity)
 
 
 Change = Callable[[Subject], None]
