@@ -70,7 +70,10 @@ CODE_OF_REASON: Mapping[ParkReason, RevalidationCode] = {
 """What it means for a plan that a gate which it had passed fails now."""
 
 _ABOUT = {
-    ParkReason.SAFETY_OBSERVATION_UNAVAILABLE: ("what", {"workspace": _WORKSPACE, "catalog": _TOOLS}),
+    ParkReason.SAFETY_OBSERVATION_UNAVAILABLE: (
+        "what",
+        {"workspace": _WORKSPACE, "catalog": _TOOLS, "checkpoint": _CHECKPOINT},
+    ),
     ParkReason.MODE_MISMATCH: ("mode", {"checkpoint": _CHECKPOINT}),
 }
 """Reasons whose detail says what they are about."""

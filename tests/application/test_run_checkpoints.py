@@ -258,10 +258,13 @@ def test_not_being_able_to_look_is_no_drift(files: Files) -> None:
 
 
 def test_a_change_between_plan_and_claim_is_found(files: Files) -> None:
-    process = interrupted(files, WRITE, DONE)
-    process = Bound(files, between_looks=lambda: files.here.update(c=b"now"))
-    parked = process.parks(process.bound(begin=False))
-    assert RevalidationCode.WORKSPACE_CHECKPOINT_CHANGED in parked.changed or parked.codes == (P.WORKSPACE_DRIFT,)
+    interrupted(files, WRITE, DONE)
+    for happens in (lambda: files.here.update(c=b"now"), lambda: files.checkpoints.make_unreadable(WORKSPACE)):
+        process = Bound(files, between_looks=happens)
+        parked = process.parks(process.bound(begin=False))
+        assert parked.changed == (RevalidationCode.WORKSPACE_CHECKPOINT_CHANGED,)
+        process.die()
+        files.here.pop("c", None)
 
 
 def test_a_run_that_was_bound_to_nothing_can_be_bound_when_it_is_continued(files: Files) -> None:
