@@ -180,4 +180,5 @@ class HistoryFormat(Protocol):
         Args:
             data: the file.
             session_id: the session that it becomes; by default the one that it names, or one made from its content.
+                A format with the session's own sealed events stays with the session that they name.
         """
