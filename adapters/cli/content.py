@@ -41,6 +41,11 @@ class ContentOptions:
     isolated: bool = False
     rebaseline: bool = False
 
+    @property
+    def decides(self) -> bool:
+        """Whether something is to be done about drift."""
+        return self.isolated or self.rebaseline
+
 
 NOTHING_SAID: Final = ContentOptions()
 
@@ -88,7 +93,7 @@ def settle_drift(
     out: Output, runtime: Runtime, session_id: SessionId, agent: Agent, request: PlanRequest, options: ContentOptions
 ) -> OnDrift:
     """Accept the present content, or make a folder of its own, where that was asked for; says what was done."""
-    if not options.isolated and not options.rebaseline:
+    if not options.decides:
         return OnDrift()
     require_person(runtime)
     accept = runtime.parts.accept_drift()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from ...application.agent import Agent
 from ...application.live_runs import LiveRun
 from ...application.plan_resume import PlanRequest
+from ...application.reconcile_operations import Hands
+from ...application.reconcile_session import ReconcileSession
 from ...application.resume_run import Continued, Parked
 from ...application.run_agent import Screen
 from ...domain.explanations import explain
@@ -71,6 +75,8 @@ def resume_session(
             if parked is None:
                 raise
             return _parked(out, runtime, parked, commands)
+        if reconcile and content.decides:  # what has no outcome would keep it from being carried out
+            _look_again(out, runtime, summary.session_id, agent)
         decided = settle_drift(out, runtime, summary.session_id, agent, request, content)
         if decided.parked is not None:
             return _parked(out, runtime, decided.parked, commands)
@@ -97,6 +103,14 @@ def resume_session(
         if isinstance(result, Parked):
             return _parked(out, runtime, result, commands, decided.members)
         return _continued(out, runtime, result, driving, commands, decided.members)
+
+
+def _look_again(out: Output, runtime: Runtime, session_id: SessionId, agent: Agent) -> None:
+    hands = Hands(agent.catalog, agent.workspace, lambda tool_name, line: None)
+    look: ReconcileSession = runtime.parts.reconcile_session()
+    found = anyio.run(partial(look, session_id, hands))
+    if found is not None:
+        say_reconciled(out.tell, found.operations)
 
 
 def _parked_anyway(

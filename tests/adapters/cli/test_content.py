@@ -126,7 +126,7 @@ def test_a_store_in_the_workspace_and_what_is_made_beside_it_are_no_content(prog
 def test_what_reconciling_finalized_is_no_drift_although_no_checkpoint_has_it(
     program: Program, repository: Path
 ) -> None:
-    script = killed(program, "P4")
+    script = killed(program, "P4:2")
     parked = program("resume", "s1", "--script", script, "--json").document
     assert "dangling_tool_state" in reasons(parked)
     ran = program("resume", "s1", "--script", script, "--reconcile", "--json")
@@ -134,8 +134,20 @@ def test_what_reconciling_finalized_is_no_drift_although_no_checkpoint_has_it(
     assert (repository / "config.json").read_text() == '{"port": 4000}'
 
 
+@pytest.mark.parametrize("way", ["--isolated", "--rebaseline"])
+def test_what_has_no_outcome_is_looked_at_before_drift_is_decided_on(
+    program: Program, repository: Path, way: str
+) -> None:
+    script = killed(program, "P4:2")
+    (repository / "notes.txt").write_text("theirs\n")
+    ran = program("resume", "s1", "--script", script, "--reconcile", way, "--json")
+    assert ran.code == 0, ran
+    assert ran.document["drift"] is not None
+    assert (repository / "config.json").read_text() == '{"port": 4000}'
+
+
 def test_what_a_finalized_write_left_goes_along_into_isolation(program: Program, repository: Path) -> None:
-    script = killed(program, "P4")
+    script = killed(program, "P4:2")
     assert program("reconcile", "s1").code == 0
     (repository / "notes.txt").write_text("theirs\n")
     ran = program("resume", "s1", "--script", script, "--isolated", "--json")
