@@ -19,7 +19,10 @@ from .harness.tools import CONFIG, NEW, OLD, prepare
 from .harness.trial import check_record, codes
 
 KILLS = 20
+KILLS_OF_SOAK = 200
 KILLS_PER_TEST = 5
+SOAK = pytest.mark.soak
+FIRSTS = [pytest.param(first, marks=() if first < KILLS else SOAK) for first in range(0, KILLS_OF_SOAK, KILLS_PER_TEST)]
 OTHER = "another.txt"
 STEPS = (
     step("I write.", call("write_file", path=CONFIG, content=NEW)),
@@ -86,7 +89,7 @@ def is_sound(stage: Stage, before: tuple[str, bytes, str]) -> None:
 def chosen(seed: int, name: str, first: int, count: int) -> list[int]:
     """The instants of one test, of all that are drawn for the story."""
     drawn = random.Random(f"{seed} {name}")
-    return [drawn.randint(1, count) for _ in range(KILLS)][first : first + KILLS_PER_TEST]
+    return [drawn.randint(1, count) for _ in range(KILLS_OF_SOAK)][first : first + KILLS_PER_TEST]
 
 
 def check_resume(stage: Stage, nth: int) -> None:
@@ -99,7 +102,7 @@ def check_resume(stage: Stage, nth: int) -> None:
     check_record(stage, record)
 
 
-@pytest.mark.parametrize("first", range(0, KILLS, KILLS_PER_TEST))
+@pytest.mark.parametrize("first", FIRSTS)
 def test_a_bound_run_that_was_killed_is_continued_and_its_own_writes_are_no_drift(
     make: Make, seed: int, first: int
 ) -> None:
@@ -122,7 +125,7 @@ def interrupted(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("way", ["--isolated", "--rebaseline"])
-@pytest.mark.parametrize("first", range(0, KILLS, KILLS_PER_TEST))
+@pytest.mark.parametrize("first", FIRSTS)
 def test_a_way_on_that_was_killed_is_taken_by_a_second_try(make: Make, seed: int, first: int, way: str) -> None:
     def goes_on(stage: Stage, hooks: Hooks) -> Ended:
         return stage.do("resume", way, hooks=hooks)
@@ -147,7 +150,7 @@ def completed(stage: Stage) -> None:
     runs(stage, Hooks()).expect(0)
 
 
-@pytest.mark.parametrize("first", range(0, KILLS, KILLS_PER_TEST))
+@pytest.mark.parametrize("first", FIRSTS)
 def test_forgetting_that_was_killed_is_finished_by_a_second_try(make: Make, seed: int, first: int) -> None:
     def forget(stage: Stage, hooks: Hooks) -> Ended:
         return about(stage, "forget", "--yes", hooks=hooks)
