@@ -13,7 +13,15 @@ from ..domain.events.event import Json
 from ..domain.events.tool import Effect
 from ..domain.tool_results import PreparedResult, refused, unkept_result
 from ..ports.supervisor import SupervisedSlot
-from ..ports.tool_catalog import AsyncCall, BoundCall, Settled, SupervisedCall, SyncCall, ToolContext
+from ..ports.tool_catalog import (
+    AsyncCall,
+    BoundCall,
+    OutcomeNotSeen,
+    Settled,
+    SupervisedCall,
+    SyncCall,
+    ToolContext,
+)
 from .abandonable_call import AbandonableCall, Ended, Raised, Returned, joined
 from .stopping import CallCancel, Stopping
 from .supervised_calls import SupervisedCalls
@@ -113,6 +121,8 @@ class Implementations:
             case Returned(value=value):
                 formatted = AbandonableCall(lambda: bound.returned(value), "safepoint format")
                 return self._formatted(bound, await formatted.ended_within(self._format_seconds_max))
+            case Raised(error=OutcomeNotSeen() as error) if bound.needs_permission:
+                raise NotOver from error
             case Raised(error=error):
                 answer = bound.raised(error)
                 if waited is Waited.ENDED or answer.effect is not Effect.UNKNOWN:

@@ -86,6 +86,13 @@ class ToolContext:
         self.failpoints.hit(point)
 
 
+class OutcomeNotSeen(Exception):
+    """Raised by an `AsyncCall` whose work goes on, or may go on, where nobody sees it: a server that did not answer.
+
+    Nothing is recorded of the outcome, and the operation stays indeterminate; of a reader it is an error like others.
+    """
+
+
 class SyncCall(NamedTuple):
     """Runs in a thread of the owner."""
 

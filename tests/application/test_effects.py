@@ -22,14 +22,14 @@ from safepoint.domain.errors import RefusedWithoutEffect
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.tool import Effect
 from safepoint.domain.identifiers import RunId
-from safepoint.domain.reasons import ResponseCode
+from safepoint.domain.reasons import FailureClass, ResponseCode
 from safepoint.domain.recovery.verdict import SettlementOrigin, VerdictStatus
 from safepoint.domain.replay.items import CallItem, ResultItem
 from safepoint.domain.tool_results import RESULT_BYTES_MAX
-from safepoint.ports.tool_catalog import ToolContext
+from safepoint.ports.tool_catalog import OutcomeNotSeen, ToolContext
 
 from .counted_tools import raising, returning
-from .wiring import Process, check_sound, go
+from .wiring import SESSION, Process, check_sound, go
 
 
 class NotFound(Exception):
@@ -395,3 +395,24 @@ def declared_at_the_top() -> str:
 
 def test_a_declared_function_is_still_the_function() -> None:
     assert declared_at_the_top() == "ok"
+
+
+async def unheard() -> str:
+    """Ask a server that does not answer."""
+    raise OutcomeNotSeen("the server did not answer")
+
+
+def test_what_nobody_sees_the_outcome_of_stays_indeterminate_in_this_process() -> None:
+    process = Process()
+    result = go(lambda: process.turn("go", PlannedModel([calls(("unheard", {})), says("done")]), [tool(unheard)]))
+    assert (result.outcome.status, result.outcome.failure) == (RunStatus.FAILED, FailureClass.TOOL_NOT_OVER)
+    assert not process.responses(result.run_id)
+    assert process.live.of(SESSION), "it may be running"
+    check_sound(process, result.run_id)
+
+
+def test_a_reader_that_nobody_hears_is_answered_as_one_that_failed() -> None:
+    process = Process()
+    run_id, _ = called(process, tool(recovery="replay_safe", name="look")(unheard), "look")
+    response = process.response(run_id, "look")
+    assert (response.code, response.effect) == (ResponseCode.TOOL_RAISED, Effect.NONE)
