@@ -14,11 +14,13 @@ from ...application.run_turn import TurnResult
 from ...application.turn_context import ContextChoice
 from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
+from ...ports.workspace import WorkspaceIdentity, WorkspaceSeen
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
 from .content import NOTHING_SAID, ContentOptions, keeping
 from .driving import Driving
 from .ending import report_turn
+from .escaping import one_line
 from .output import Output
 from .policies import described
 from .resumable import commands_for, source_of
@@ -45,10 +47,12 @@ def run_turn(
     named = session_id_of(None, session)
     text = _message(prompt)
     parts = parts_for_turn(options)
-    folder = _recorded_folder(store, named, options) or workspace_folder(options)
+    recorded = _recorded_folder(store, named)
+    folder = recorded if recorded is not None and options.workspace is None else workspace_folder(options)
     runtime = writing(store)
     workspaces = runtime.parts.workspaces()
     require_folder(folder, workspaces)
+    _tell_of_copy(out, workspaces, folder, recorded)
     with runtime:
         agent = keeping(parts.in_workspace(folder, workspaces.ensure), runtime, content, new_turn=True)
         session_id = named or runtime.parts.ids().fresh(SessionId)
@@ -67,7 +71,7 @@ def run_turn(
         return report_turn(out, runtime, result, driving, commands)
 
 
-def _recorded_folder(store: Path, named: SessionId | None, options: AgentOptions) -> str | None:
+def _recorded_folder(store: Path, named: SessionId | None) -> str | None:
     """The folder that the session works in: a new turn goes on there, wherever it is typed, unless one is named.
 
     Raises:
@@ -77,7 +81,18 @@ def _recorded_folder(store: Path, named: SessionId | None, options: AgentOptions
         return None
     with reading(store) as runtime:
         summary = runtime.parts.inspect_sessions().one(named)
-        return None if summary is None or options.workspace is not None else source_of(runtime, summary).cwd
+        return None if summary is None else source_of(runtime, summary).cwd
+
+
+def _tell_of_copy(out: Output, workspaces: WorkspaceIdentity, folder: str, recorded: str | None) -> None:
+    """A turn may begin in a copy of its session's folder; a person is told, because a resume would park."""
+    here = workspaces.observe(folder)
+    there = None if recorded is None else workspaces.observe(recorded)
+    if not isinstance(here, WorkspaceSeen) or not isinstance(there, WorkspaceSeen):
+        return
+    if here.identity == there.identity and here.canonical_path != there.canonical_path:
+        both = f"{one_line(here.canonical_path)} and in {one_line(there.canonical_path)}"
+        out.tell(f"The same marker is in {both}: say which is the workspace with `safepoint workspace adopt`.")
 
 
 def _message(prompt: str | None) -> str:

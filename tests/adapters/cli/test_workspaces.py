@@ -88,6 +88,18 @@ def test_a_person_says_that_the_copy_is_another_workspace(program: Program, tmp_
     assert program.effects == ["paid", "paid"]
 
 
+def test_a_turn_that_begins_in_a_copy_tells_of_it(program: Program, tmp_path: Path) -> None:
+    script = killed(program, "P7")
+    copy = tmp_path / "copy"
+    shutil.copytree(program.workspace, copy)
+    ran = program("run", "more", "--session", "s1", "--script", script, "--workspace", copy)
+    assert ran.code == 0
+    assert f"The same marker is in {copy} and in {program.workspace}" in ran.err
+    assert program("workspace", "renew", program.workspace).code == 0
+    again = program("run", "more", "--session", "s1", "--script", script, "--workspace", copy)
+    assert "The same marker" not in again.err
+
+
 def test_looking_at_a_workspace_needs_no_store_and_makes_none(program: Program) -> None:
     script = killed(program, "P7")
     assert script.exists()
