@@ -130,7 +130,7 @@ def test_every_command_is_one_that_the_program_takes(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_every_python_block_stands_in_an_example_that_is_run(path: Path) -> None:
-    examples = [example.read_text() for example in (ROOT / "examples").glob("*.py")]
+    examples = [example.read_text() for example in (ROOT / "examples").rglob("*.py")]
     blocks = [block for language, block in FENCE.findall(path.read_text()) if language == "python"]
     parts = [part for block in blocks for part in block.strip().split("\n\n# …\n\n")]
     assert [part for part in parts if not any(part in example for example in examples)] == []

@@ -45,6 +45,8 @@ SAYS = {
         "build        outcome_unknown  completed  effect done",
         "send_letter  outcome_unknown  completed  effect done",
     ],
+    "langgraph_thread.py": ["killed", "safe to go on: False dangling_tool_state", "Paid.", "['10']"],
+    "mcp_tools.py": ["balance: 100", "ToolNotOver", "a person looks what became of bank__pay", "['10']"],
     "own_sink.py": ["execution_started 1", "execution_completed 1"],
     "provider_histories.py": [
         "['ThinkingBlock', 'CallBlock'] tool_use",
