@@ -1,38 +1,41 @@
-"""Every implementation of `IsolatedFolders` keeps its contract."""
+"""The folders beside a store keep the contract of isolated folders."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.memory.ids import CountingIds
+from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.adapters.workspace.isolated_folders import FoldersInPlace
-from safepoint.ports.contract_kit.isolated_folders import Disk, IsolatedFoldersContract
-
-
-class RealDisk(Disk):
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def fill(self, path: str) -> None:
-        (Path(path) / "deep").mkdir(parents=True)
-        (Path(path) / "deep" / "file").write_text("content")
-
-    def is_there(self, path: str) -> bool:
-        return Path(path).exists()
-
-    def elsewhere(self) -> str:
-        self.fill(str(self._root / "theirs"))
-        return str(self._root / "theirs")
+from safepoint.ports.contract_kit.isolated_folders import IsolatedFoldersContract
+from safepoint.ports.isolated_folders import IsolatedFolders
 
 
 class TestFoldersInPlace(IsolatedFoldersContract):
     @pytest.fixture
-    def isolated(self, tmp_path: Path) -> FoldersInPlace:
-        ids = CountingIds()
-        return FoldersInPlace(tmp_path.resolve() / "isolated", lambda: ids.fresh(str))
+    def isolated(self, tmp_path: Path) -> IsolatedFolders:
+        ids = Uuid7Ids()
+        return FoldersInPlace(tmp_path / "isolated", lambda: ids.fresh(str))
 
     @pytest.fixture
-    def disk(self, tmp_path: Path) -> Disk:
-        return RealDisk(tmp_path.resolve())
+    def fill(self) -> Callable[[str], None]:
+        def make(path: str) -> None:
+            below = Path(path) / "below"
+            below.mkdir(parents=True)
+            for folder in (below, below.parent):
+                (folder / "file").write_text("x")
+
+        return make
+
+    @pytest.fixture
+    def is_there(self) -> Callable[[str], bool]:
+        return os.path.lexists
+
+    @pytest.fixture
+    def outside(self, tmp_path: Path) -> str:
+        folder = tmp_path / "outside"
+        folder.mkdir()
+        return str(folder)
