@@ -17,8 +17,9 @@ from pydantic import BaseModel, ValidationError
 
 from . import canonical
 from .events.catalogue import EVENTS, MalformedEvent, UnknownEventType, event_from
-from .events.event import Event, Value
+from .events.event import Event, RunEvent, Value
 from .forgetting import FORGOTTEN_TOPIC, tombstone_of
+from .identifiers import RunId, SessionId, run_stream, session_stream
 from .reasons import LedgerIssue
 from .sealing import DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord
 
@@ -51,17 +52,27 @@ def unseal_after(sequence: int, digest: str, records: Iterable[StoredRecord]) ->
     Raises:
         DamagedEvent: a row is not the event that belongs there.
     """
-    sha256, prefix, sealed_event = hashlib.sha256, DIGEST_PREFIX, SealedEvent
+    sha256, prefix = hashlib.sha256, DIGEST_PREFIX
+    new: Callable[..., SealedEvent] = tuple.__new__  # as calling the class would, in half the time
     for record in records:
         stream, version, topic, state = record
         sequence += 1
         if version != sequence:
             raise _damaged(record, LedgerIssue.SEQUENCE_GAP, f"version {sequence} was expected")
         event = _quickly(topic, state, sequence, digest) or _slowly(record, sequence, digest)
-        if event.stream != stream:
+        kind, field = _place(type(event))
+        if kind + event.__dict__[field] != stream:
             raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
         previous, digest = digest, sha256(prefix + state).hexdigest()
-        yield sealed_event(stream, sequence, event, state, digest, previous)
+        yield new(SealedEvent, (stream, sequence, event, state, digest, previous))
+
+
+@cache
+def _place(cls: type[Event]) -> tuple[str, str]:
+    """What the stream of an event of a class begins with, and the field that it ends with: `Event.stream`."""
+    if issubclass(cls, RunEvent):
+        return run_stream(RunId("")), "run_id"
+    return session_stream(SessionId("")), "session_id"
 
 
 def event_of(record: StoredRecord) -> Event:
@@ -147,14 +158,23 @@ def _is_plain(value: Any) -> bool:
         return canonical.is_plain(value)
     if kind is tuple:
         members: Iterable[Any] = value
-    elif issubclass(kind, Value):
-        members = map(value.__dict__.__getitem__, _loose_fields(kind))
     else:
-        return issubclass(kind, StrEnum) or canonical.is_plain(value)
+        loose = _loose_part(kind)
+        if loose is None:
+            return canonical.is_plain(value)
+        members = map(value.__dict__.__getitem__, loose)
     for member in members:
         if type(member) not in _ATOMS and not _is_plain(member):
             return False
     return True
+
+
+@cache
+def _loose_part(kind: type[Any]) -> tuple[str, ...] | None:
+    """The loose fields of a part of an event, none for a word; None where it is neither."""
+    if issubclass(kind, Value):
+        return _loose_fields(kind)
+    return () if issubclass(kind, StrEnum) else None
 
 
 def _members(part: Any) -> dict[str, object]:

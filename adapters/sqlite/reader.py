@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from ...domain.errors import (
@@ -73,7 +74,7 @@ def _records(stream: str, rows: list[tuple[object, object, object]]) -> list[Sto
         versions, topics, states = zip(*rows, strict=True)
         if (set(map(type, versions)), set(map(type, topics)), set(map(type, states))) == ({int}, {str}, {bytes}):
             record = partial(tuple.__new__, StoredRecord)  # what the class itself would call, and at once
-            return [record((stream, version, topic, state)) for version, topic, state in rows]
+            return list(map(record, zip(repeat(stream), versions, topics, states)))
     return [
         StoredRecord(
             stream,
