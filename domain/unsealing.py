@@ -153,7 +153,7 @@ def _is_atomic(annotation: Any) -> bool:
 
 def _is_plain(value: Any) -> bool:
     """Whether every number in a validated part of an event is spelled alike by the quick encoder."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is dict or kind is list:
         return canonical.is_plain(value)
     if kind is tuple:
