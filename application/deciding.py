@@ -153,8 +153,8 @@ def _present(*events: Event | None) -> tuple[Event, ...]:
 
 def fits(command: c.AnyCommand) -> Refusal | None:
     """Refuse a command whose candidates do not belong to the session, run and owner that it names: a producer's bug."""
-    run_id, session_id = run_of(command), command.session_id
-    for event in carried(command):
+    run_id, session_id, events = run_of(command), command.session_id, carried(command)
+    for event in events:
         kind, fields = type(event), event.__dict__
         if fields["session_id"] != session_id or (kind in RUN_EVENTS and fields["run_id"] != run_id):
             return misfit(f"event {event.event_id} belongs to another run or session")

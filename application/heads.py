@@ -206,15 +206,16 @@ class Heads:
         return tuple(sealed)
 
     def _advance_by(self, event: Event) -> SealedEvent:
-        head = self._heads[event.stream]
-        sealed = seal(event, head.sequence + 1, head.digest)
-        if type(head.state) is Run:
-            draft = RunDraft(head.state)
+        stream = event.stream
+        sequence, previous_digest, state = head = self._heads[stream]
+        sealed = seal(event, sequence + 1, previous_digest)
+        if type(state) is Run:
+            draft = RunDraft(state)
             _take_sound(draft, event)
-            after = tuple.__new__(Head, (sealed.sequence, sealed.digest, draft.last()))  # in half the time
+            # As calling the class would, in half the time.
+            after = tuple.__new__(Head, (sequence + 1, sealed.digest, draft.last()))
         else:
             after = advance(head, sealed)
-        stream = sealed.stream
         self._heads[stream] = after
         self._moved.add(stream)
         return sealed
@@ -235,7 +236,7 @@ def _take_sound(draft: RunDraft, event: Any) -> None:
     tools = draft.tools
     identity = tools.identity
     fact = event_facts(event, identity)
-    if fact.identity is not identity and draft.opening is not None:
+    if fact[1] is not identity and draft.opening is not None:  # its identity
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
     known = len(tools.issues)
     draft.take_as(event, fact)

@@ -35,9 +35,10 @@ def prepare(session: Session, run: Run, command: PrepareTool) -> Decision:
         return misfit(f"call {call_id} has its dispatch or answer")
     if call.tool_name != fields["tool_name"] or call.args_hash != fields["args_hash"]:
         return misfit(f"the dispatch is not of call {call_id} as it was recorded")
-    if fields["contract"].mode is RecoveryMode.IDEMPOTENT and fields["idempotency_key"] is None:
+    if fields["idempotency_key"] is None and fields["contract"].mode is RecoveryMode.IDEMPOTENT:
         return misfit("an idempotent call is dispatched with the key of its delivery")
-    if refusal := _unpermitted(session, run, dispatch):
+    asked = run.permissions_of(call_id)
+    if (asked or fields["grant_id"] is not None) and (refusal := _unpermitted(session, run, dispatch)):
         return refusal
     if not session.watched:
         return (dispatch,)

@@ -125,7 +125,7 @@ class ScanState:
     def _key(self, identity: ExecutionIdentity, call_id: str) -> CallKey:
         """Call ids are unique within one invocation; the run's own needs no pair, which is most of the time."""
         home = self.identity
-        if home is None or identity.invocation_id == home.invocation_id:
+        if home is None or identity is home or identity.invocation_id == home.invocation_id:
             return call_id
         return (identity.invocation_id, call_id)
 

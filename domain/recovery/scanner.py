@@ -52,7 +52,7 @@ class Scanner(ScanState):
         self.length += 1
         expected = self.high_water + 1
         self.high_water = at = expected if sequence is None else sequence
-        event_id = fact.event_id
+        event_id, identity = fact[0], fact[1]  # every fact begins with them, and names of tuples are slow
         if at != expected:
             self._report_damage(LedgerIssue.SEQUENCE_GAP, event_id, facts_missing=True)
         if previous_digest is not None and self.digest is not None and previous_digest != self.digest:
@@ -72,7 +72,6 @@ class Scanner(ScanState):
             seen[event_id] = at
         else:
             self._seen = seen.set(event_id, at)
-        identity = fact.identity
         if identity is not self.identity and identity != self.identity:
             self._check_spine(identity, event_id)
         if self.ended_at:
@@ -153,65 +152,61 @@ class Scanner(ScanState):
             self._report(LedgerIssue.IDENTITY_CONFLICT, fact.event_id, record)
 
     def _take_dispatched(self, fact: Dispatched, at: int) -> None:
-        key = self._key(fact.identity, fact.call_id)
+        event_id, identity, operation_id, call_id, tool_name, args_hash, _, flaw = fact
+        key = self._key(identity, call_id)
         record = self._calls.get(key)
-        operation_id = fact.operation_id
         if record is None:
-            record = self._new_record(key, fact.call_id, fact.tool_name)
+            record = self._new_record(key, call_id, tool_name)
             record.operation_id, record.dispatch, record.dispatch_at = operation_id, fact, at
             self._unanswered = self._unanswered.set(key, None)
-            self._report(LedgerIssue.EVENT_ORDER_CONFLICT, fact.event_id, record)
+            self._report(LedgerIssue.EVENT_ORDER_CONFLICT, event_id, record)
         else:
             record = self._own(record)
             if record.dispatch is not None:
-                self._report(LedgerIssue.DUPLICATE_DISPATCH, fact.event_id, record, operation_id)
+                self._report(LedgerIssue.DUPLICATE_DISPATCH, event_id, record, operation_id)
                 return
         holder = self.operation(operation_id)
         if holder is not None:
-            self._report(LedgerIssue.DUPLICATE_OPERATION, fact.event_id, record, operation_id)
+            self._report(LedgerIssue.DUPLICATE_OPERATION, event_id, record, operation_id)
             holder = self._own(holder)
             if LedgerIssue.DUPLICATE_OPERATION not in holder.codes:
                 holder.codes += (LedgerIssue.DUPLICATE_OPERATION,)
             return
         record.operation_id, record.dispatch, record.dispatch_at = operation_id, fact, at
         self._operations = self._operations.set(operation_id, key)
-        call = record.call
-        if (
-            record.tool_name != fact.tool_name
-            or fact.flaw is not None
-            or (call is not None and call.identity != fact.identity)
-        ):
-            self._report(LedgerIssue.IDENTITY_CONFLICT, fact.event_id, record)
-        if call is not None and call.args_hash != fact.args_hash:
-            self._report(LedgerIssue.CANONICAL_ARGS_HASH_CONFLICT, fact.event_id, record)
-        response = record.response
+        call, response = record.call, record.response
+        if record.tool_name != tool_name or flaw is not None or (call is not None and call.identity != identity):
+            self._report(LedgerIssue.IDENTITY_CONFLICT, event_id, record)
+        if call is not None and call.args_hash != args_hash:
+            self._report(LedgerIssue.CANONICAL_ARGS_HASH_CONFLICT, event_id, record)
         if response is not None:
-            self._report(LedgerIssue.EVENT_ORDER_CONFLICT, fact.event_id, record)
-            if response.operation_id != operation_id or response.flaw or response.identity != fact.identity:
+            self._report(LedgerIssue.EVENT_ORDER_CONFLICT, event_id, record)
+            if response.operation_id != operation_id or response.flaw or response.identity != identity:
                 self._report(LedgerIssue.IDENTITY_CONFLICT, response.event_id, record)
 
     def _take_responded(self, fact: Responded, at: int) -> None:
-        key = self._key(fact.identity, fact.call_id)
+        event_id, identity, call_id, tool_name, operation_id, _, _, flaw = fact
+        key = self._key(identity, call_id)
         record = self._calls.get(key)
         if record is None:
-            record = self._new_record(key, fact.call_id, fact.tool_name)
+            record = self._new_record(key, call_id, tool_name)
             record.response, record.response_at = fact, at
-            self._report(LedgerIssue.ORPHAN_RESPONSE, fact.event_id, record)
+            self._report(LedgerIssue.ORPHAN_RESPONSE, event_id, record)
             return
         record = self._own(record)
         if record.response is not None:
-            self._report(LedgerIssue.DUPLICATE_RESPONSE, fact.event_id, record)
+            self._report(LedgerIssue.DUPLICATE_RESPONSE, event_id, record)
             return
         record.response, record.response_at = fact, at
         self._unanswered = self._unanswered.discard(key)
         call = record.call
         if (
             call is None
-            or call.identity != fact.identity
-            or record.tool_name != fact.tool_name
-            or (record.operation_id is not None and (record.operation_id != fact.operation_id or fact.flaw is not None))
+            or call.identity != identity
+            or record.tool_name != tool_name
+            or (record.operation_id is not None and (record.operation_id != operation_id or flaw is not None))
         ):
-            self._report(LedgerIssue.IDENTITY_CONFLICT, fact.event_id, record)
+            self._report(LedgerIssue.IDENTITY_CONFLICT, event_id, record)
 
     def _take_recovery(self, fact: RecoveryFact, at: int) -> None:
         record = self.operation(fact.operation_id)
