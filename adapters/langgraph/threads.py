@@ -54,7 +54,7 @@ class Turn:
     def __init__(self, run: RecordedRun, thread_id: str, user_message_id: str) -> None:
         self.run = run
         self.config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-        self.input: dict[str, list[AnyMessage]] | None = None
+        self.input: Any = None
         self.waits_at: tuple[str, ...] = ()
         self.order = anyio.Lock()
         self._user_message_id = user_message_id

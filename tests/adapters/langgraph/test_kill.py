@@ -13,9 +13,11 @@ from langgraph.prebuilt import ToolNode
 
 from safepoint.adapters.langgraph import SafeCheckpointer, ThreadNotSafe, Threads, promised
 
+from ..pages import row_of
 from . import graphs
 from .graphs import ASKS, PAID, THREAD, agent, opened, paying, saver
 
+PAGE = "frameworks/langgraph.md"
 PLACES = ["before the effect", "after the effect", "after it was recorded"]
 
 
@@ -43,6 +45,7 @@ def gone_on_alone(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(("where", "paid"), [*zip(PLACES, (1, 2, 1), strict=True)])
 def test_alone_it_pays_again_where_the_effect_was_not_recorded(tmp_path: Path, where: str, paid: int) -> None:
+    assert row_of(PAGE, where)[0] == str(paid)
     killed("alone", tmp_path, where)
     assert gone_on_alone(tmp_path) == ["human", "ai", "tool", "ai"]
     assert len(payments(tmp_path)) == paid
@@ -65,6 +68,10 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
 ) -> None:
     killed("guarded", tmp_path, where, durability)
     before = len(payments(tmp_path))
+    if where in PLACES:
+        _, after_the_kill, safe_to_go_on, at_the_end = row_of(PAGE, where)
+        assert (after_the_kill, at_the_end) == (str(before), str(paid))
+        assert safe_to_go_on == ("yes" if said is None else f"no: somebody looks, and says `{said}`")
 
     async def main() -> list[str]:
         pay = paying(tmp_path)
@@ -98,3 +105,40 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
     again = ["tool", "ai"] if said == "not_executed" else []
     assert anyio.run(main) == ["human", "ai", *again, "tool", "ai"]
     assert len(payments(tmp_path)) == paid
+
+
+def test_a_new_turn_is_told_that_nobody_knows(tmp_path: Path) -> None:
+    killed("guarded", tmp_path, "after the effect")
+
+    async def main() -> list[tuple[str, str]]:
+        pay = paying(tmp_path)
+        async with opened(tmp_path, [promised(pay)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads))
+            async with threads.turn(graph, "bill", "Did you pay?") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            return [(message.type, message.text) for message in state["messages"]]
+
+    said = anyio.run(main)
+    assert [kind for kind, _ in said] == ["human", "ai", "tool", "human", "ai"]
+    assert "Outcome unknown" in said[2][1]
+    assert len(payments(tmp_path)) == 1
+
+
+def test_an_idempotent_tool_is_delivered_again_with_its_recorded_key(tmp_path: Path) -> None:
+    killed("guarded", tmp_path, "after the effect", "sync", "idempotent")
+
+    async def main() -> list[str]:
+        pay = paying(tmp_path)
+        tools = [promised(pay, recovery="idempotent", key_valid_seconds=3600)]
+        async with opened(tmp_path, tools) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads))
+            async with threads.resume(graph, "bill", reconcile=True) as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            return [message.text for message in state["messages"]][2:]
+
+    assert anyio.run(main) == ["paid 5", "Paid."]
+    first, second = payments(tmp_path)
+    assert first == second, "the same key, whoever receives it knows the payment"
+    assert "-" not in first

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 
 import safepoint
 from safepoint.adapters.langgraph import (
@@ -44,11 +44,13 @@ class Bank:
         self.pay = StructuredTool.from_function(coroutine=self._pay, name="pay", description="Pay.")
         self.look = StructuredTool.from_function(coroutine=self._look, name="look", description="Look.")
 
-    async def _pay(self, amount: int) -> str:
+    async def _pay(self, amount: int) -> Any:
         if amount == 13:
             raise ValueError("the bank is closed")
         if amount == 14:
             raise ToolException("no such account")
+        if amount == 16:
+            return Command(goto="agent")
         if amount == 15:
             interrupt("really?")
         self.done.append(f"begin {amount}")
@@ -97,6 +99,7 @@ def test_a_tool_outside_of_a_turn_is_not_called(tmp_path: Path) -> None:
         ({"amount": 5, "to": "me"}, "error", "to: the tool has no such argument"),
         ({"amount": 13}, "error", "ValueError: the bank is closed"),
         ({"amount": 14}, "error", "no such account"),
+        ({"amount": 16}, "error", "its effect has happened"),
     ],
 )
 def test_the_model_is_shown_what_is_committed(tmp_path: Path, args: dict[str, Any], status: str, says: str) -> None:
@@ -113,7 +116,8 @@ def test_the_model_is_shown_what_is_committed(tmp_path: Path, args: dict[str, An
             assert turn.run.outcome.status is RunStatus.COMPLETED
             answer = turn.run.answer("c1")
             assert answer is not None
-            assert answer.effect == {"paid 5": "done", "ValueError: the bank is closed": "unknown"}.get(says, "none")
+            known = {5: "done", 13: "unknown", 16: "done"} if set(args) == {"amount"} else {}
+            assert answer.effect == known.get(args["amount"], "none")
 
     anyio.run(main)
 
@@ -130,6 +134,20 @@ def test_calls_with_effects_run_in_call_order_and_readers_wait_for_nobody(tmp_pa
 
     anyio.run(main)
     assert bank.done == ["begin 1", "paid 1", "begin 2", "paid 2"]
+
+
+def test_a_turn_may_be_streamed(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with graph_of(tmp_path, bank, [ASKS, PAID]) as (_, threads, graph):
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                nodes = [next(iter(part)) async for part in graph.astream(turn.input, turn.config)]
+            assert nodes == ["agent", "tools", "agent"]
+            assert turn.run.outcome is not None
+            assert turn.run.outcome.text == "Paid."
+
+    anyio.run(main)
 
 
 def test_a_call_id_may_be_used_again_by_a_later_step(tmp_path: Path) -> None:

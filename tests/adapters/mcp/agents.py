@@ -34,10 +34,15 @@ def opened(folder: Path, tools: Any) -> safepoint.Runtime:
     return safepoint.open(folder / "store.sqlite", model=safepoint.NamedModel("fake", "m"), tools=tools)
 
 
-async def alone(folder: Path, port: str) -> None:
+def arguments_of(tool: str) -> Any:
+    """What the model calls the tool with."""
+    return {} if tool == "balance" else {"amount": 5}
+
+
+async def alone(folder: Path, port: str, tool: str = "pay") -> None:
     """A loop as many are: the history is a file, and a call without a result in it is made."""
     file = folder / "history.json"
-    begun: list[dict[str, Any]] = [{"call": "pay", "arguments": {"amount": 5}}]
+    begun: list[dict[str, Any]] = [{"call": tool, "arguments": arguments_of(tool)}]
     history = json.loads(file.read_text()) if file.exists() else begun
     file.write_text(json.dumps(history))
     stdio = StdioServerParameters(command=sys.executable, args=[str(SERVER), str(folder)])
@@ -55,8 +60,8 @@ async def guarded(folder: Path, port: str, tool: str = "pay", trusted: str = "")
         opened(folder, connected.tools) as runtime,
         runtime.session("bill").record("Pay the bill.") as run,
     ):
-        arguments: Any = {} if tool == "balance" else {"amount": 5}
-        await run.model_step(safepoint.step("I do it.", safepoint.tool_call("c1", f"bank__{tool}", arguments)))
+        call = safepoint.tool_call("c1", f"bank__{tool}", arguments_of(tool))
+        await run.model_step(safepoint.step("I do it.", call))
         await run.call("c1")
         await run.model_step(safepoint.step("Done."))
 

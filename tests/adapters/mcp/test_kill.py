@@ -12,7 +12,14 @@ import safepoint
 from safepoint.adapters.mcp import Server, connect
 from safepoint.domain.events.run import RunStatus
 
+from ..pages import row_of
 from .agents import alone, bank, effects, free_port, killed, listening, opened
+
+PAGE = "frameworks/mcp.md"
+PAYS = "`pay`, of which nothing is said"
+BOOKS = "`book`, `idempotentHint`, server trusted"
+READS = "`balance`, `readOnlyHint`, server trusted"
+UNTRUSTED = "`book` or `balance`, server not trusted"
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -30,6 +37,14 @@ def test_alone_it_calls_again_what_it_heard_nothing_of(tmp_path: Path, port: str
     killed(tmp_path, "alone", port)
     anyio.run(alone, tmp_path, port)
     assert effects(tmp_path) == ["pay 5", "pay 5"]
+    assert row_of(PAGE, PAYS)[0] == "2"
+
+
+@pytest.mark.parametrize(("tool", "row"), [("book", BOOKS), ("balance", READS)])
+def test_alone_a_hint_makes_no_difference(tmp_path: Path, tool: str, row: str) -> None:
+    killed(tmp_path, "alone", "", tool)
+    anyio.run(alone, tmp_path, "")
+    assert [str(len(effects(tmp_path)))] * 2 == [row_of(PAGE, row)[0], row_of(PAGE, UNTRUSTED)[0]]
 
 
 def test_with_safepoint_it_waits_for_a_person_and_pays_once(tmp_path: Path, port: str) -> None:
@@ -59,6 +74,7 @@ def test_with_safepoint_it_waits_for_a_person_and_pays_once(tmp_path: Path, port
 
     anyio.run(main)
     assert effects(tmp_path) == ["pay 5"]
+    assert row_of(PAGE, PAYS)[1:] == ["1", "parked until a person says what happened"]
 
 
 def test_what_a_trusted_server_says_that_it_may_get_again_it_gets_again_with_the_same_key(tmp_path: Path) -> None:
@@ -77,6 +93,7 @@ def test_what_a_trusted_server_says_that_it_may_get_again_it_gets_again_with_the
 
     anyio.run(main)
     assert effects(tmp_path) == [first, first]
+    assert row_of(PAGE, BOOKS)[1:] == ["2", "delivered again, with the same key"]
     assert first.split()[2] != "-"
 
 
@@ -95,6 +112,7 @@ def test_what_only_reads_is_read_again(tmp_path: Path) -> None:
 
     anyio.run(main)
     assert effects(tmp_path) == ["balance", "balance"]
+    assert row_of(PAGE, READS)[1:] == ["2", "read again"]
 
 
 @pytest.mark.parametrize("tool", ["balance", "book"])
@@ -108,7 +126,7 @@ def test_what_a_server_says_that_nobody_trusts_is_no_promise(tmp_path: Path, too
             assert not left.settled
 
     anyio.run(main)
-    assert len(effects(tmp_path)) == 1
+    assert [str(len(effects(tmp_path)))] == row_of(PAGE, UNTRUSTED)[1:2]
 
 
 def test_a_server_that_is_gone_parks_what_used_it(tmp_path: Path) -> None:
