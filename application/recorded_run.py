@@ -18,8 +18,9 @@ from ..domain.events.run import RunStatus
 from ..domain.events.tool import ToolCalled
 from ..domain.identifiers import ExecutionIdentity, ToolCallId
 from ..domain.operation.state import Phase, operations_of
-from ..domain.reasons import FailureClass
+from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
+from ..domain.tool_results import sayable
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
@@ -211,6 +212,29 @@ class RecordedRun:
         answered = answer_of(self._recorder, called)
         if answered is None:
             raise RunStopped(self.identity.run_id, self.stopped_by)
+        await self._answered()
+        return answered
+
+    async def decline(self, call: ToolCalled | str, why: str) -> Answer:
+        """Answer a recorded call that the loop does not carry out: an error, no dispatch, the effect is none.
+
+        Args:
+            call: as `tool_call` takes it.
+            why: what the model is shown.
+
+        Raises:
+            StoreError, WriteRefused: it was not recorded.
+            ValueError: as `tool_call`.
+        """
+        called, bound = self._take(call)
+        code = bound.code if isinstance(bound, Refused) else ResponseCode.REFUSED_WITHOUT_EFFECT
+        try:
+            await self._parts.functions.refuse(called, Refused(code, sayable(why)))
+        except SafepointError:
+            self._tear()
+            raise
+        answered = answer_of(self._recorder, called)
+        assert answered is not None  # it is committed
         await self._answered()
         return answered
 

@@ -107,6 +107,10 @@ class SyncRecordedRun:
         answered: Answer = self._portal.call(self._run.call, call, function)
         return answered
 
+    def decline(self, call: ToolCalled | str, why: str) -> Answer:
+        """See `RecordedRun.decline`."""
+        return self._portal.call(self._run.decline, call, why)
+
     def answer(self, call: ToolCalled | str) -> Answer | None:
         """See `RecordedRun.answer`."""
         return self._portal.call(self._run.answer, call)

@@ -138,6 +138,19 @@ class RecordedRun:
         """
         return await self._recorded.call(call, function)
 
+    async def decline(self, call: ToolCalled | str, why: str) -> Answer:
+        """Answer one recorded call that is not carried out: an error that the model is shown, and no effect.
+
+        Args:
+            call: as `tool_call` takes it.
+            why: the text of the answer.
+
+        Raises:
+            ValueError: no step recorded such a call, or it was carried out before.
+            StoreError, WriteRefused: it was not recorded.
+        """
+        return await self._recorded.decline(call, why)
+
     def answer(self, call: ToolCalled | str) -> Answer | None:
         """The committed answer to a recorded call, None where it has none.
 

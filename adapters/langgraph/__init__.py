@@ -5,8 +5,9 @@ Needs the extra `langgraph`. See `docs/frameworks/langgraph.md`.
 
 from __future__ import annotations
 
+from ..embedding.current_call import current_call
 from .checkpointer import SafeCheckpointer
-from .promised import current_call, promised
+from .promised import promised
 from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
 from .threads import Threads, Turn
 from .verdict import ThreadVerdict

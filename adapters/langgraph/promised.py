@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import pydantic
 from langchain_core.messages import ToolMessage
@@ -15,25 +13,9 @@ from langchain_core.tools import BaseTool
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
 from ...ports.tool_catalog import Arguments, AsyncCall, BoundCall, Implementation, SchemaMismatch, ToolContext
+from ..embedding.current_call import handed
 from ..tools.declaration import ByArguments, Declaration, checked_declaration
 from ..tools.promise import bound_call, tool_spec
-
-_CALL: Final[ContextVar[ToolContext | None]] = ContextVar("safepoint call", default=None)
-
-
-def current_call() -> ToolContext | None:
-    """What the body of a tool may know of its call, such as `idempotency_key`; None outside of one."""
-    return _CALL.get()
-
-
-@contextmanager
-def handed(context: ToolContext) -> Iterator[None]:
-    """Let the body of a tool find its call."""
-    token = _CALL.set(context)
-    try:
-        yield
-    finally:
-        _CALL.reset(token)
 
 
 class GraphTool:

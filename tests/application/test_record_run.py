@@ -548,6 +548,29 @@ def test_calls_that_nobody_recorded_or_that_were_carried_out_are_the_callers_mis
     assert run.outcome.status is RunStatus.COMPLETED
 
 
+def test_a_call_that_the_loop_does_not_carry_out_is_answered_without_a_dispatch() -> None:
+    process = Recording()
+    answers: list[Any] = []
+
+    async def loop(run: RecordedRun) -> None:
+        await run.model_step(step(("pay", {"amount": 5}), ("steal", {})))
+        answers.append(await run.decline("c1", "not approved"))
+        answers.append(await run.decline("c2", "nobody has it"))
+        with pytest.raises(ValueError, match="carried out before"):
+            run.tool_call("c1")
+        await run.model_step(step(text="Done."))
+
+    run = process.told(loop)
+    assert [(answer.result, answer.is_error, answer.effect, answer.code) for answer in answers] == [
+        ("not approved", True, Effect.NONE, "refused_without_effect"),
+        ("nobody has it", True, Effect.NONE, "unknown_tool"),
+    ]
+    assert "tool.dispatched" not in process.topics(run.identity.run_id)
+    assert run.outcome is not None
+    assert run.outcome.status is RunStatus.COMPLETED
+    check_sound(process, run.identity.run_id)
+
+
 def test_a_repeated_provider_id_means_its_newest_call() -> None:
     process = Recording()
 

@@ -1,0 +1,126 @@
+"""An agent of the OpenAI Agents SDK is killed in mid-tool: what it does then alone, and what with Safepoint."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from agents import Runner
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+import safepoint
+from safepoint.adapters.openai_agents import recorded
+from safepoint.domain.events.run import RunStatus
+
+from . import agents_that_pay
+from .agents_that_pay import agent, kept, opened
+
+PLACES = ["before the effect", "after the effect", "after it was recorded"]
+
+
+def killed(kind: str, folder: Path, where: str, *more: str) -> None:
+    """Run the agent in a process of its own, which is killed there."""
+    command = [sys.executable, agents_that_pay.__file__, kind, str(folder), where, *more]
+    child = subprocess.run(command, check=False, timeout=60)
+    assert child.returncode == -signal.SIGKILL
+
+
+def payments(folder: Path) -> list[str]:
+    file = folder / "payments.txt"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def types_of(items: list[Any]) -> list[str]:
+    return [str(item.get("type") or item.get("role")) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("where", "left", "paid"),
+    [
+        ("before the effect", ["user"], 1),
+        ("after the effect", ["user"], 2),
+        ("after it was recorded", ["user", "message", "function_call", "function_call_output"], 1),
+    ],
+)
+def test_alone_it_pays_again_where_the_effect_was_not_recorded(
+    tmp_path: Path, where: str, left: list[str], paid: int
+) -> None:
+    killed("alone", tmp_path, where)
+
+    async def main() -> None:
+        session = kept(tmp_path)
+        try:
+            assert types_of(await session.get_items()) == left, "of a call that was not answered nothing is kept"
+            done = await Runner.run(agent(tmp_path), "Go on.", session=session)
+            assert done.final_output == "Paid."
+        finally:
+            session.close()
+
+    anyio.run(main)
+    assert len(payments(tmp_path)) == paid
+
+
+@pytest.mark.parametrize(
+    ("where", "said", "paid"),
+    [
+        ("before the effect", "not_executed", 1),
+        ("after the effect", "completed", 1),
+        ("after it was recorded", None, 1),
+        ("after it answered", None, 1),
+    ],
+)
+def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
+    tmp_path: Path, where: str, said: str | None, paid: int
+) -> None:
+    killed("guarded", tmp_path, where)
+    before = len(payments(tmp_path))
+
+    async def main() -> list[Any]:
+        async with opened(tmp_path) as runtime:
+            session = runtime.session("bill")
+            await session.repair()
+            plan = await session.plan()
+            assert isinstance(plan, safepoint.Park if said else safepoint.Continue)
+            if said is not None:
+                with pytest.raises(safepoint.ResumeParked, match="dangling_tool_state"):
+                    await session.record_resume().__aenter__()
+                assert len(payments(tmp_path)) == before
+                (operation,) = await session.unsettled()
+                assert operation.tool_name == "pay"
+                result = "paid 5" if said == "completed" else None
+                await session.settle(operation.operation_id, said, by="alice", note="the bank", result=result)
+            async with session.record_resume() as run:
+                going_on = agent(tmp_path)
+                if said == "not_executed":  # what it is told of its first call makes it call again
+                    call = function_call("pay", {"amount": 5}, call_id="c2")
+                    going_on.model = ScriptedModel([[call], [assistant_message("Paid.")]])
+                done = await Runner.run(recorded(going_on, run), run.history("openai-responses"))
+                assert done.final_output == "Paid."
+                shown = run.history("openai-responses")
+            assert run.outcome is not None
+            assert (run.outcome.status, run.outcome.text) == (RunStatus.COMPLETED, "Paid.")
+            return shown
+
+    shown = anyio.run(main)
+    again = ["function_call", "function_call_output"] if said == "not_executed" else []
+    expected = ["message", "message", "function_call", "function_call_output", *again, "message"]
+    assert types_of(shown) == expected
+    assert len(payments(tmp_path)) == paid
+
+
+def test_a_reader_is_run_again_by_recovery_itself(tmp_path: Path) -> None:
+    killed("guarded", tmp_path, "before the effect", "replay_safe")
+
+    async def main() -> None:
+        async with opened(tmp_path, recovery="replay_safe") as runtime:
+            async with runtime.session("bill").record_resume(reconcile=True) as run:
+                done = await Runner.run(recorded(agent(tmp_path), run), run.history("openai-responses"))
+            assert done.final_output == "Paid."
+
+    anyio.run(main)
+    assert len(payments(tmp_path)) == 1
