@@ -26,10 +26,10 @@ from ...application.record_run import ResumeParked
 from ...domain.events.tool import ToolCalled
 from ...domain.replay.items import HostItem, UserItem
 from ...ports.tool_catalog import BoundCall
+from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.runtime import Runtime
 from .messages import Differs, answers_since, id_of, lacking, last_turn, result_id, shown, step_of
-from .promised import handed
 from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
 from .verdict import ThreadVerdict, verdict_of
 
