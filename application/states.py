@@ -99,7 +99,7 @@ def _load_run(reader: EventReader, stream: str) -> Head:
         event: Any = sealed.event  # as in `advance`
         draft.take(event)
         last = sealed
-    return NO_RUN if last is None else Head(last.sequence, last.digest, draft.run())
+    return NO_RUN if last is None else Head(last.sequence, last.digest, draft.last())
 
 
 def standing_of(reader: EventReader, run_id: RunId) -> Standing:

@@ -46,6 +46,10 @@ class Map(Protocol[K, V]):
         """A map with what is here, which later changes of this one do not reach."""
         ...
 
+    def last(self) -> Map[K, V]:
+        """A map with what is here, for good: this one is not changed any more."""
+        ...
+
 
 class TransientMap(dict[K, V]):
     """A dictionary that changes in place; its fork is a persistent copy, made in O(n)."""
@@ -63,6 +67,10 @@ class TransientMap(dict[K, V]):
     def fork(self) -> Map[K, V]:
         """Copy what is here into a map that later changes of this one do not reach."""
         return PersistentMap.of(self)
+
+    def last(self) -> Map[K, V]:
+        """What is here, as a persistent map: this one is not used any more."""
+        return PersistentMap(self)
 
 
 class PersistentMap(Generic[K, V]):
@@ -146,6 +154,8 @@ class PersistentMap(Generic[K, V]):
     def fork(self) -> Self:
         """This map: it never changes."""
         return self
+
+    last = fork
 
     def _find(self, key: object) -> object:
         """What this version holds under a key, or `_ABSENT`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..events.assembling import assembled
 from ..events.derived import Derived, derived_id
 from ..events.event import Event, SessionEvent
 from ..events.session import ClearedBy, EffectCleared, EffectWatched, WatchStatus
@@ -95,18 +96,22 @@ def cleared(
 def _watched(seed: Event, operation: Operation, status: WatchStatus, position: int = 0) -> EffectWatched:
     dispatch = operation.dispatch
     assert dispatch is not None  # what was not dispatched has no uncertain effect
-    return EffectWatched(
-        event_id=derived_id(seed, Derived.EFFECT_WATCHED, position),
-        session_id=seed.session_id,
-        occurred_at=seed.occurred_at,
-        operation_id=dispatch.operation_id,
-        run_id=dispatch.run_id,
-        tool_name=dispatch.tool_name,
-        args_hash=dispatch.args_hash,
-        arguments_only_hash=arguments_only_hash(operation.args),
-        has_arguments=bool(operation.args),
-        mode=dispatch.contract.mode,
-        status=status,
-        idempotency_key=dispatch.idempotency_key,
-        key_valid_until=operation.key_valid_until,
+    args = operation.args
+    return assembled(
+        EffectWatched,
+        {
+            "event_id": derived_id(seed, Derived.EFFECT_WATCHED, position),
+            "session_id": seed.session_id,
+            "occurred_at": seed.occurred_at,
+            "operation_id": dispatch.operation_id,
+            "run_id": dispatch.run_id,
+            "tool_name": dispatch.tool_name,
+            "args_hash": dispatch.args_hash,
+            "arguments_only_hash": arguments_only_hash(args),
+            "has_arguments": bool(args),
+            "mode": dispatch.contract.mode,
+            "status": status,
+            "idempotency_key": dispatch.idempotency_key,
+            "key_valid_until": operation.key_valid_until,
+        },
     )

@@ -47,7 +47,8 @@ def event_facts(event: RunEvent, like: ExecutionIdentity | None = None) -> Fact:
     identity = like if like is not None and spine == like else ExecutionIdentity._make(spine)
     make = _MAKE.get(type(event))
     if make is None:
-        return Ordinary(fields["event_id"], identity, event.topic in AFTER_TERMINAL)
+        # As calling the class would, in half the time, here and below.
+        return tuple.__new__(Ordinary, (fields["event_id"], identity, event.topic in AFTER_TERMINAL, None))
     return make(event, identity)
 
 
@@ -68,12 +69,11 @@ def _called(event: ToolCalled, identity: ExecutionIdentity) -> Fact:
     fields = event.__dict__
     name = fields["tool_name"]
     args_hash = canonical.args_hash(name, fields["args"]) if fields["args_text"] is None else None
-    return Called(fields["event_id"], identity, fields["call_id"], name, args_hash)
+    return tuple.__new__(Called, (fields["event_id"], identity, fields["call_id"], name, args_hash))
 
 
 def _dispatched(event: ToolDispatched, identity: ExecutionIdentity) -> Fact:
     fields = event.__dict__
-    # As calling the class would, in half the time: T1 and T2 pass here.
     return tuple.__new__(
         Dispatched,
         (

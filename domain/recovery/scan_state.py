@@ -86,6 +86,16 @@ class ScanState:
         twin._owner = self._owner = object()
         return twin
 
+    def last(self) -> Self:
+        """This one, as a persistent one: nothing is fed to it any more but through forks."""
+        self._calls, self._unanswered, self._operations = (
+            self._calls.last(),
+            self._unanswered.last(),
+            self._operations.last(),
+        )
+        self._seen, self._spines = self._seen.last(), self._spines.last()
+        return self
+
     @property
     def has_corruption(self) -> bool:
         """Whether any issue was found."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..commands import EndRun
 from ..decision import Decision, Refusal
+from ..events.assembling import assembled
 from ..events.derived import Derived, derived_id
 from ..events.outside import PermissionClosed
 from ..events.run import RunEnded, RunStatus
@@ -56,21 +57,27 @@ def _unfinished(run: Run, operations: tuple[Operation, ...]) -> Refusal | None:
 
 
 def _closings(closed: Iterable[Operation], command: EndRun) -> tuple[ToolResponded, ...]:
-    ended = command.ended
+    ended, said = command.ended, _not_executed(command)
     return tuple(
-        ToolResponded(
-            event_id=derived_id(ended, Derived.CALL_CLOSED, position),
-            session_id=ended.session_id,
-            occurred_at=ended.occurred_at,
-            run_id=ended.run_id,
-            turn_id=ended.turn_id,
-            invocation_id=ended.invocation_id,
-            call_id=operation.call_id,
-            tool_name=operation.tool_name,
-            result=_not_executed(command),
-            is_error=True,
-            effect=Effect.NONE,
-            code=ResponseCode.NOT_EXECUTED_INTERRUPTED,
+        assembled(
+            ToolResponded,
+            {
+                "event_id": derived_id(ended, Derived.CALL_CLOSED, position),
+                "session_id": ended.session_id,
+                "occurred_at": ended.occurred_at,
+                "run_id": ended.run_id,
+                "turn_id": ended.turn_id,
+                "invocation_id": ended.invocation_id,
+                "call_id": operation.call_id,
+                "tool_name": operation.tool_name,
+                "operation_id": None,
+                "result": said,
+                "is_error": True,
+                "effect": Effect.NONE,
+                "code": ResponseCode.NOT_EXECUTED_INTERRUPTED.value,
+                "original_length": None,
+                "original_digest": None,
+            },
         )
         for position, operation in enumerate(closed)
     )

@@ -144,21 +144,18 @@ class RunDraft:
     def run(self) -> Run:
         """What the facts up to now amount to; nothing that is taken in later reaches it."""
         made = object.__new__(Run)
-        vars(made).update(vars(self))
-        vars(made).update(
-            permissions=self.permissions.fork(),
-            asked=self.asked.fork(),
-            calls=self.calls.fork(),
-            dispatches=self.dispatches.fork(),
-            redeliveries=self.redeliveries.fork(),
-            tools=self.tools.fork(),
-        )
+        members = vars(made)
+        members.update(vars(self))
+        members.update({name: members[name].fork() for name in _MAPS}, tools=self.tools.fork())
         return made
 
     def last(self) -> Run:
         """What all facts amount to; nothing is taken in after it: what the draft has becomes the run's."""
+        members = self.__dict__
+        if isinstance(self.calls, TransientMap):  # of a whole run that was read
+            members.update({name: members[name].last() for name in _MAPS}, tools=self.tools.last())
         made = object.__new__(Run)
-        object.__setattr__(made, "__dict__", self.__dict__)  # to copy it would be a part of every T1 and T2
+        object.__setattr__(made, "__dict__", members)  # to copy it would be a part of every T1 and T2
         return made
 
     def take(self, event: RunEvent) -> None:
@@ -254,3 +251,4 @@ class RunDraft:
 
 
 _NOTHING = Run()
+_MAPS = ("permissions", "asked", "calls", "dispatches", "redeliveries")

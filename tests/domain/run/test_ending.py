@@ -15,6 +15,7 @@ from safepoint.domain.operation.repeat_guard import arguments_only_hash
 from safepoint.domain.run.ending import end_run
 
 from ..facts import Facts, accepted, contract, prefix, refused, run_of, session_of, topics
+from ..test_assembling import are_one
 
 ENDS = [RunStatus.FAILED, RunStatus.CANCELLED]
 
@@ -191,3 +192,16 @@ def test_a_run_ends_once_and_that_is_said_before_anything_else(status: RunStatus
     claimed = [*ended, r.claim(Facts("r2"), [prefix(r, ended)]).claimed]
     for given_, code in ((ended, "run_sealed"), (claimed, "run_claimed"), ([], "transition_shape_conflict")):
         assert refused(end_run(session_of([]), run_of(given_), r.end(status), foreign=False)) == code
+
+
+@pytest.mark.parametrize("mode", RecoveryMode)
+def test_what_is_added_to_an_end_is_what_validating_would_make_of_it(mode: RecoveryMode) -> None:
+    r = Facts()
+    more = {"contract": contract(mode, key_valid_seconds=60 if mode is RecoveryMode.IDEMPOTENT else None)}
+    key = "key" if mode is RecoveryMode.IDEMPOTENT else None
+    history = [*given(r, "a", "b", "c"), r.dispatch("a", idempotency_key=key, **more), r.dispatch("b", **more)]
+    history.append(r.outcome("b", effect=Effect.UNKNOWN))
+    added = end(r, history)
+    assert len(added) == (2 if mode is RecoveryMode.REPLAY_SAFE else 4)
+    for fact in added:
+        are_one(fact, type(fact).model_validate(dict(fact)))
