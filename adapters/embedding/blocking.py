@@ -272,6 +272,15 @@ class SyncRuntime:
         """See `Runtime.__aexit__`."""
         self._closing.__exit__(kind, error, traceback)
 
+    @property
+    def beneath(self) -> tuple[Runtime, BlockingPortal]:
+        """The runtime and the way to its event loop, for adapters of synchronous frameworks.
+
+        Raises:
+            RuntimeError: it is not open.
+        """
+        return self._runtime, self._open_portal()
+
     def session(self, session_id: str | None = None) -> SyncSession:
         """See `Runtime.session`."""
         portal = self._open_portal()

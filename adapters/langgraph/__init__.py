@@ -6,6 +6,7 @@ Needs the extra `langgraph`. See `docs/frameworks/langgraph.md`.
 from __future__ import annotations
 
 from ..embedding.current_call import current_call
+from .blocking import SyncThreads, SyncTurn
 from .checkpointer import SafeCheckpointer
 from .promised import promised
 from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
@@ -17,6 +18,8 @@ __all__ = [
     "NoOpenTurn",
     "SafeCheckpointer",
     "StateDiffers",
+    "SyncThreads",
+    "SyncTurn",
     "ThreadNotSafe",
     "ThreadVerdict",
     "Threads",

@@ -1,8 +1,8 @@
-"""A checkpointer of LangGraph that lets no thread go on which is not safe. SPEC sections 13 and 17."""
+"""Checkpointers of LangGraph that let no thread go on which is not safe. SPEC sections 13 and 17."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
 )
 
+from .blocking import SyncThreads
 from .refusals import ThreadNotSafe
 from .threads import Threads
 from .verdict import ThreadVerdict
@@ -23,35 +24,66 @@ class SafeCheckpointer(BaseCheckpointSaver[Any]):
     """Stands in front of a checkpointer, and keeps its format: the same file can be used without it.
 
     A graph that is invoked outside of a turn, on a thread with an effect that is not settled, is refused before any
-    node runs. Reading states (`aget_state`) is never refused.
+    node runs. Reading states is never refused.
 
     Args:
-        saver: keeps the checkpoints, such as an `AsyncSqliteSaver`.
+        saver: keeps the checkpoints, such as an `AsyncSqliteSaver`, or a `SqliteSaver` for `SyncThreads`.
         threads: know what is recorded.
     """
 
-    def __init__(self, saver: BaseCheckpointSaver[Any], threads: Threads) -> None:
+    def __init__(self, saver: BaseCheckpointSaver[Any], threads: Threads | SyncThreads) -> None:
         super().__init__(serde=saver.serde)
         self._saver = saver
         self._threads = threads
 
-    async def verdict(self, thread_id: str) -> ThreadVerdict:
-        """Say whether a thread is safe to go on; see `Threads.verdict`."""
+    async def averdict(self, thread_id: str) -> ThreadVerdict:
+        """Say whether a thread is safe to go on; see `Threads.verdict`.
+
+        Raises:
+            RuntimeError: its threads are those of a `SyncRuntime`: `invoke` and `stream` run such a graph.
+        """
+        if isinstance(self._threads, SyncThreads):
+            raise RuntimeError("SyncThreads are asked by `verdict`, and their graphs run by `invoke` or `stream`")
         return await self._threads.verdict(thread_id)
+
+    def verdict(self, thread_id: str) -> ThreadVerdict:
+        """Say whether a thread is safe to go on; see `SyncThreads.verdict`.
+
+        Raises:
+            RuntimeError: its threads are those of a `Runtime`: `ainvoke` and `astream` run such a graph.
+        """
+        if isinstance(self._threads, Threads):
+            raise RuntimeError("Threads are asked by `averdict`, and their graphs run by `ainvoke` or `astream`")
+        return self._threads.verdict(thread_id)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the saver has it.
 
         Raises:
             ThreadNotSafe: a graph is about to run on it, outside of a turn, and it must not.
+            RuntimeError: as `averdict`.
         """
+        if (thread_id := self._about_to_run(config)) is not None:
+            _require_safe(await self.averdict(thread_id))
+        return await self._saver.aget_tuple(config)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As the saver has it.
+
+        Raises:
+            ThreadNotSafe: a graph is about to run on it, outside of a turn, and it must not.
+            RuntimeError: as `verdict`.
+        """
+        if (thread_id := self._about_to_run(config)) is not None:
+            _require_safe(self.verdict(thread_id))
+        return self._saver.get_tuple(config)
+
+    def _about_to_run(self, config: RunnableConfig) -> str | None:
+        """The thread that a graph's loop asks for outside of a turn; whoever only reads brings no keys of the loop."""
         named = config.get("configurable", {})
         thread_id = str(named.get("thread_id", ""))
-        if _is_of_a_run(named) and not self._threads.is_open(thread_id):
-            verdict = await self._threads.verdict(thread_id)
-            if not verdict.safe:
-                raise ThreadNotSafe(verdict)
-        return await self._saver.aget_tuple(config)
+        asks = any(key.startswith("__pregel_") for key in named)
+        return thread_id if asks and not self._threads.is_open(thread_id) else None
 
     # ---- as the saver does it ---------------------------------------------------------------------------------------
 
@@ -60,16 +92,17 @@ class SafeCheckpointer(BaseCheckpointSaver[Any]):
         """See the saver."""
         return self._saver.config_specs
 
-    def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 (the saver's word)
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    def get_next_version(self, current: Any, channel: None) -> Any:
         """See the saver."""
-        return self._saver.alist(config, filter=filter, before=before, limit=limit)
+        return self._saver.get_next_version(current, channel)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> BaseCheckpointSaver[Any]:
+        """See the saver."""
+        return type(self)(self._saver.with_allowlist(extra_allowlist), self._threads)
+
+    def alist(self, config: RunnableConfig | None, **chosen: Any) -> AsyncIterator[CheckpointTuple]:
+        """See the saver."""
+        return self._saver.alist(config, **chosen)
 
     async def aput(
         self,
@@ -91,42 +124,39 @@ class SafeCheckpointer(BaseCheckpointSaver[Any]):
         """See the saver; what is recorded of the thread stays."""
         await self._saver.adelete_thread(thread_id)
 
-    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Any:
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
         """See the saver."""
         return await self._saver.aget_delta_channel_history(config=config, channels=channels)
 
-    def get_next_version(self, current: Any, channel: None) -> Any:
+    def list(self, config: RunnableConfig | None, **chosen: Any) -> Iterator[CheckpointTuple]:
         """See the saver."""
-        return self._saver.get_next_version(current, channel)
+        return self._saver.list(config, **chosen)
 
-    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> BaseCheckpointSaver[Any]:
-        """See the saver."""
-        return SafeCheckpointer(self._saver.with_allowlist(extra_allowlist), self._threads)
-
-    # ---- without an event loop --------------------------------------------------------------------------------------
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See the saver, for reading.
-
-        Raises:
-            RuntimeError: a graph is about to run on it: `ainvoke` and `astream` do.
-        """
-        if _is_of_a_run(config.get("configurable", {})):
-            raise RuntimeError("a graph with this checkpointer is run by `ainvoke` or `astream`")
-        return self._saver.get_tuple(config)
-
-    def list(
+    def put(
         self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 (the saver's word)
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
         """See the saver."""
-        return self._saver.list(config, filter=filter, before=before, limit=limit)
+        return self._saver.put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """See the saver."""
+        self._saver.put_writes(config, writes, task_id, task_path)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """See the saver; what is recorded of the thread stays."""
+        self._saver.delete_thread(thread_id)
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
+        """See the saver."""
+        return self._saver.get_delta_channel_history(config=config, channels=channels)
 
 
-def _is_of_a_run(named: dict[str, Any]) -> bool:
-    """True where a graph's loop asks, which brings what is its own; whoever only reads a state does not."""
-    return any(key.startswith("__pregel_") for key in named)
+def _require_safe(verdict: ThreadVerdict) -> None:
+    if not verdict.safe:
+        raise ThreadNotSafe(verdict)

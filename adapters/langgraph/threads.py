@@ -37,6 +37,18 @@ Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 Execute: TypeAlias = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
 
 
+class States:
+    """Reads and updates the states of graphs; the checkpointer is one for event loops."""
+
+    async def get(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
+        """The state as it is saved."""
+        return await graph.aget_state(config)
+
+    async def update(self, graph: Graph, config: RunnableConfig, values: dict[str, Any] | None, as_node: str) -> None:
+        """Save what a node of the graph would have returned."""
+        await graph.aupdate_state(config, values, as_node=as_node)
+
+
 class Paused(Exception):
     """The block of a turn was left while its graph waits: the run is ended so that it can be resumed."""
 
@@ -94,10 +106,19 @@ class Threads:
         runtime: open; its tools are those of the graphs, `promised`.
         tools_node: under which name the node of the tools stands in the graph.
         messages_key: under which key the messages stand in its state, which must be reduced by `add_messages`.
+        states: how states of graphs are read and updated.
     """
 
-    def __init__(self, runtime: Runtime, *, tools_node: str = "tools", messages_key: str = "messages") -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        tools_node: str = "tools",
+        messages_key: str = "messages",
+        states: States | None = None,
+    ) -> None:
         self._runtime = runtime
+        self._states = states or States()
         self._tools_node = tools_node
         self._key = messages_key
         self._open: dict[str, Turn] = {}
@@ -199,12 +220,12 @@ class Threads:
             raise ThreadNotSafe(verdict) from parked
 
     async def _bring_to_record(self, graph: Graph, turn: Turn, thread_id: str) -> None:
-        saved = await graph.aget_state(turn.config)
+        saved = await self._states.get(graph, turn.config)
         state = [*self._of(saved.values), *self._of_finished_nodes(saved)]
         lacks, recorded = self._lacking(state, turn, thread_id)
         if lacks and len(state) > len(self._of(saved.values)):
             # Nodes have ended whose messages the graph would add when it goes on: they are added first.
-            await graph.aupdate_state(turn.config, None, as_node=END)
+            await self._states.update(graph, turn.config, None, END)
             state = await self._messages(graph, turn.config)
             lacks, recorded = self._lacking(state, turn, thread_id)
         turn.know(recorded)
@@ -212,7 +233,7 @@ class Threads:
             turn.input = {self._key: lacks}  # the graph has not begun
         elif lacks:
             lacks = [*_left_open([*state, *lacks]), *lacks]
-            await graph.aupdate_state(turn.config, {self._key: lacks}, as_node=self._tools_node)
+            await self._states.update(graph, turn.config, {self._key: lacks}, self._tools_node)
 
     def _lacking(self, state: Sequence[AnyMessage], turn: Turn, thread_id: str) -> tuple[list[AnyMessage], set[str]]:
         try:
@@ -235,14 +256,14 @@ class Threads:
 
     async def _finish(self, graph: Graph, turn: Turn) -> None:
         """Record the rest of what the model said, where the graph has come to its end."""
-        state = await graph.aget_state(turn.config)
+        state = await self._states.get(graph, turn.config)
         if state.next:
             turn.waits_at = state.next
             raise Paused(f"the graph waits at {', '.join(state.next)}")
         await turn.record(self._of(state.values))
 
     async def _messages(self, graph: Graph, config: RunnableConfig) -> list[AnyMessage]:
-        return self._of((await graph.aget_state(config)).values)
+        return self._of((await self._states.get(graph, config)).values)
 
     def _of(self, state: Any) -> list[AnyMessage]:
         if isinstance(state, list):

@@ -13,13 +13,14 @@ import anyio
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 import safepoint
-from safepoint.adapters.langgraph import SafeCheckpointer, Threads, current_call, promised
+from safepoint.adapters.langgraph import SafeCheckpointer, SyncThreads, Threads, current_call, promised
 
 ASKS = AIMessage("I pay.", tool_calls=[{"name": "pay", "args": {"amount": 5}, "id": "c1"}])
 PAID = AIMessage("Paid.")
@@ -37,7 +38,7 @@ def die(here: str, where: str) -> None:
 def paying(folder: Path, where: str = "nowhere") -> BaseTool:
     """The tool: its effect is one more line in a file."""
 
-    async def pay(amount: int) -> str:
+    def pay(amount: int) -> str:
         """Pay an amount."""
         die("before the effect", where)
         call = current_call()
@@ -46,17 +47,17 @@ def paying(folder: Path, where: str = "nowhere") -> BaseTool:
         die("after the effect", where)
         return f"paid {amount}"
 
-    return StructuredTool.from_function(coroutine=pay)
+    return StructuredTool.from_function(pay)
 
 
 def agent(says: Sequence[AIMessage], tools: ToolNode, saver: Any, where: str = "nowhere", **more: Any) -> Graph:
     """The graph: a model, tools, and back."""
     model = FakeMessagesListChatModel(responses=[*says])
 
-    async def answers(state: MessagesState) -> dict[str, list[AnyMessage]]:
+    def answers(state: MessagesState) -> dict[str, list[AnyMessage]]:
         if state["messages"][-1].type == "tool":
             die("after it was recorded", where)
-        return {"messages": [await model.ainvoke(state["messages"])]}
+        return {"messages": [model.invoke(state["messages"])]}
 
     graph = StateGraph(MessagesState)
     graph.add_node("agent", answers)
@@ -76,6 +77,16 @@ def saver(folder: Path) -> Any:
 def opened(folder: Path, tools: Sequence[Any]) -> safepoint.Runtime:
     """A store beside it."""
     return safepoint.open(folder / "store.sqlite", model=safepoint.NamedModel("fake", "list"), tools=tools)
+
+
+def sync_saver(folder: Path) -> Any:
+    """LangGraph's own checkpointer, without an event loop."""
+    return SqliteSaver.from_conn_string(str(folder / "langgraph.sqlite"))
+
+
+def opened_sync(folder: Path, tools: Sequence[Any]) -> safepoint.SyncRuntime:
+    """A store beside it, without an event loop."""
+    return safepoint.open_sync(folder / "store.sqlite", model=safepoint.NamedModel("fake", "list"), tools=tools)
 
 
 async def alone(folder: Path, where: str, durability: Any) -> None:
@@ -98,6 +109,19 @@ async def guarded(folder: Path, where: str, durability: Any, mode: str = "outcom
             die("after it ended", where)
 
 
+def blocking(folder: Path, where: str, durability: Any) -> None:
+    """The same for a script without an event loop."""
+    pay = paying(folder, where)
+    with opened_sync(folder, [promised(pay)]) as runtime, sync_saver(folder) as checkpoints:
+        threads = SyncThreads(runtime)
+        graph = agent([ASKS, PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads), where)
+        with threads.turn(graph, "bill", "Pay the bill.") as turn:
+            graph.invoke(turn.input, turn.config, durability=durability)
+
+
 if __name__ == "__main__":
     runs: dict[str, Any] = {"alone": alone, "guarded": guarded}
-    anyio.run(runs[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:])
+    if sys.argv[1] in runs:
+        anyio.run(runs[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:])
+    else:
+        blocking(Path(sys.argv[2]), *sys.argv[3:])

@@ -80,7 +80,7 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
             safe = SafeCheckpointer(checkpoints, threads)
             says = [ASKS.model_copy(update={"id": None}), PAID] if said == "not_executed" else [PAID]
             graph = agent(says, threads.tool_node([pay]), safe)
-            verdict = await safe.verdict("bill")
+            verdict = await threads.verdict("bill")
             assert verdict.to_resume
             assert verdict.safe is (said is None)
             if said is not None:
@@ -99,7 +99,7 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
                 state = await graph.ainvoke(turn.input, turn.config, durability="sync")
             assert turn.run.outcome is not None
             assert (turn.run.outcome.status, turn.run.outcome.text) == ("completed", "Paid.")
-            assert (await safe.verdict("bill")).to_resume is False
+            assert (await threads.verdict("bill")).to_resume is False
             return [message.type for message in state["messages"]]
 
     again = ["tool", "ai"] if said == "not_executed" else []
