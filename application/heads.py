@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ..domain.commands import (
@@ -21,10 +22,11 @@ from ..domain.commands import (
 from ..domain.continuation.decisions import AncestorHead
 from ..domain.decision import Decision, Refusal, misfit
 from ..domain.errors import StoreDamaged
+from ..domain.events.catalogue import RUN_EVENTS
 from ..domain.events.event import Event
 from ..domain.events.run import PrefixRef, RunClaimed
-from ..domain.identifiers import RunId, run_stream, session_stream
-from ..domain.operation.decisions import prepare
+from ..domain.identifiers import RunId, SessionId, run_stream, session_stream
+from ..domain.operation import decisions as operation
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.recovery.event_facts import event_facts
 from ..domain.run.state import Run, RunDraft
@@ -94,7 +96,9 @@ class Heads:
                 return Proposal(decided, streams)
             if self._moved and self._hangs(streams, decided):
                 return Proposal(None, streams)
-            return tuple.__new__(Proposal, (self._advance(decided), streams))  # in half the time: nearly always
+            return tuple.__new__(
+                Proposal, (self._advance(decided, streams), streams)
+            )  # in half the time: nearly always
         except UnsoundEvent as error:
             repeated = error.code == LedgerIssue.DUPLICATE_EVENT_ID
             code = WriteRefusal.DUPLICATE_EVENT_ID if repeated else WriteRefusal.TRANSITION_SHAPE_CONFLICT
@@ -116,12 +120,11 @@ class Heads:
             if found is not None and world.damage is None:
                 raise StoreDamaged(found)
             return streams, decide, (world,)
-        of_session, of_run = session_stream(command.session_id), run_stream(run_of(command))
+        of_session, of_run = streams = _streams_of(command.session_id, run_of(command))
         session, run = self.head(of_session).session(), self.head(of_run).run()
         if run.tools.issues:
             raise StoreDamaged(contradiction(run) or "")
-        streams = (of_session, of_run)
-        return (streams, prepare, (session, run)) if of_its_run is None else (streams, of_its_run, (run,))
+        return (streams, operation.prepare, (session, run)) if of_its_run is None else (streams, of_its_run, (run,))
 
     def _world(self, command: AnyCommand) -> tuple[World, Streams]:
         """Read what a command is decided on that is not decided on its session and run alone."""
@@ -179,9 +182,11 @@ class Heads:
             known = self._heads[stream] = self._cache.get(stream, self._read)
         return known
 
-    def _advance(self, candidates: Sequence[Event]) -> tuple[SealedEvent, ...]:
+    def _advance(self, candidates: Sequence[Event], streams: Streams) -> tuple[SealedEvent, ...]:
         if len(candidates) == 1:  # T1 and T2, above all
-            return (self._advance_by(candidates[0]),)
+            event = candidates[0]
+            in_its_run = len(streams) == 2 and type(event) in RUN_EVENTS
+            return (self._advance_by(event, streams[1] if in_its_run else event.stream),)
         moved: dict[str, Head] = {}
         drafts: dict[str, RunDraft] = {}  # nobody asks for the states of a run between the facts of one commit
         sealed: list[SealedEvent] = []
@@ -205,10 +210,9 @@ class Heads:
         self._moved.update(moved)
         return tuple(sealed)
 
-    def _advance_by(self, event: Event) -> SealedEvent:
-        stream = event.stream
+    def _advance_by(self, event: Event, stream: str) -> SealedEvent:
         sequence, previous_digest, state = head = self._heads[stream]
-        sealed = seal(event, sequence + 1, previous_digest)
+        sealed = seal(event, sequence + 1, previous_digest, stream)
         if type(state) is Run:
             draft = RunDraft(state)
             _take_sound(draft, event)
@@ -230,6 +234,12 @@ class Heads:
 
 
 _NO_RUN = NO_RUN.run()
+
+
+@lru_cache(maxsize=4096)
+def _streams_of(session_id: SessionId, run_id: RunId) -> Streams:
+    """The same texts each time: they are looked up in many places, and what they hash to is known then."""
+    return (session_stream(session_id), run_stream(run_id))
 
 
 def _take_sound(draft: RunDraft, event: Any) -> None:

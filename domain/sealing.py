@@ -87,13 +87,14 @@ def digest_of(state: bytes) -> str:
     return hasher.hexdigest()
 
 
-def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
+def seal(event: Event, sequence: int, previous_digest: str, stream: str | None = None) -> SealedEvent:
     """Give a candidate its place.
 
     Args:
         event: the candidate.
         sequence: its position in its stream, from 1.
         previous_digest: digest of the event before it, or `FIRST_PREVIOUS_DIGEST`.
+        stream: the event's, where its name is known.
 
     Raises:
         CanonicalError: a JSON value in it has no canonical form.
@@ -109,8 +110,9 @@ def seal(event: Event, sequence: int, previous_digest: str) -> SealedEvent:
             _refuse_surrogates(event.model_dump())
     if len(state) > EVENT_BYTES_MAX:
         raise OversizedEvent(event.topic, len(state))
+    stream = stream or event.stream
     # As calling the class would, in half the time.
-    return tuple.__new__(SealedEvent, (event.stream, sequence, event, state, digest_of(state), previous_digest))
+    return tuple.__new__(SealedEvent, (stream, sequence, event, state, digest_of(state), previous_digest))
 
 
 def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> bytes | None:
