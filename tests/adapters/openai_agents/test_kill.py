@@ -20,7 +20,19 @@ from safepoint.domain.events.run import RunStatus
 from . import agents_that_pay
 from .agents_that_pay import agent, kept, opened
 
-PLACES = ["before the effect", "after the effect", "after it was recorded"]
+ALONE = {
+    "before the effect": (["user"], 1),
+    "after the effect": (["user"], 2),
+    "after it was recorded": (["user", "message", "function_call", "function_call_output"], 1),
+}
+"""Where it is killed, what its session then holds, and how often it has paid when it has gone on."""
+WITH_SAFEPOINT = {
+    "before the effect": ("not_executed", 1),
+    "after the effect": ("completed", 1),
+    "after it was recorded": (None, 1),
+    "after it answered": (None, 1),
+}
+"""The same, and what a person who looked has to say before it goes on."""
 
 
 def killed(kind: str, folder: Path, where: str, *more: str) -> None:
@@ -39,14 +51,7 @@ def types_of(items: list[Any]) -> list[str]:
     return [str(item.get("type") or item.get("role")) for item in items]
 
 
-@pytest.mark.parametrize(
-    ("where", "left", "paid"),
-    [
-        ("before the effect", ["user"], 1),
-        ("after the effect", ["user"], 2),
-        ("after it was recorded", ["user", "message", "function_call", "function_call_output"], 1),
-    ],
-)
+@pytest.mark.parametrize(("where", "left", "paid"), [(where, *then) for where, then in ALONE.items()])
 def test_alone_it_pays_again_where_the_effect_was_not_recorded(
     tmp_path: Path, where: str, left: list[str], paid: int
 ) -> None:
@@ -65,15 +70,7 @@ def test_alone_it_pays_again_where_the_effect_was_not_recorded(
     assert len(payments(tmp_path)) == paid
 
 
-@pytest.mark.parametrize(
-    ("where", "said", "paid"),
-    [
-        ("before the effect", "not_executed", 1),
-        ("after the effect", "completed", 1),
-        ("after it was recorded", None, 1),
-        ("after it answered", None, 1),
-    ],
-)
+@pytest.mark.parametrize(("where", "said", "paid"), [(where, *then) for where, then in WITH_SAFEPOINT.items()])
 def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
     tmp_path: Path, where: str, said: str | None, paid: int
 ) -> None:
@@ -124,3 +121,14 @@ def test_a_reader_is_run_again_by_recovery_itself(tmp_path: Path) -> None:
 
     anyio.run(main)
     assert len(payments(tmp_path)) == 1
+
+
+def test_the_page_holds_these_figures() -> None:
+    page = Path(__file__).parents[3] / "docs" / "frameworks" / "openai-agents.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith(("| after ", "| before "))]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    known = [
+        [where, str(ALONE[where][1]) if where in ALONE else "not tried", f"`{said}`" if said else "yes", str(paid)]
+        for where, (said, paid) in WITH_SAFEPOINT.items()
+    ]
+    assert rows == known

@@ -16,6 +16,8 @@ from agents import (
     InputGuardrail,
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
+    OutputGuardrail,
+    OutputGuardrailTripwireTriggered,
     RunConfig,
     RunContextWrapper,
     Runner,
@@ -278,6 +280,24 @@ def test_a_guardrail_that_ends_a_run_leaves_it_failed(tmp_path: Path) -> None:
     left = run_of(tmp_path, made)
     assert isinstance(left.error, InputGuardrailTripwireTriggered)
     assert left.outcome.status is RunStatus.FAILED
+
+
+def test_structured_output_is_an_answer_and_a_guardrail_of_it_ends_the_run_after_it_was_recorded(
+    tmp_path: Path,
+) -> None:
+    def trip(context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        return GuardrailFunctionOutput(None, tripwire_triggered=output.amount > 5)
+
+    for amount in (5, 6):
+        model = ScriptedModel([[assistant_message(f'{{"amount":{amount}}}')]])
+        made: Agent[Any] = Agent("payer", model=model, output_type=Receipt, output_guardrails=[OutputGuardrail(trip)])
+        left = run_of(tmp_path, made)
+        assert left.items[-1].text == f'{{"amount":{amount}}}'
+        if amount == 5:
+            assert left.output == Receipt(amount=5)
+        else:
+            assert isinstance(left.error, OutputGuardrailTripwireTriggered)
+            assert left.outcome.status is RunStatus.FAILED
 
 
 def test_an_agent_as_a_tool_is_one_call(tmp_path: Path) -> None:

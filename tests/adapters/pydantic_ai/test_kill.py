@@ -20,7 +20,15 @@ from safepoint.domain.events.run import RunStatus
 from . import agents
 from .agents import agent, opened, paying
 
-PLACES = ["before the effect", "after the effect", "after it was recorded"]
+ALONE = {"before the effect": 1, "after the effect": 2, "after it was recorded": 1}
+"""Where it is killed, and how often it has paid when it has gone on."""
+WITH_SAFEPOINT = {
+    "before the effect": ("not_executed", 1),
+    "after the effect": ("completed", 1),
+    "after it was recorded": (None, 1),
+    "after it answered": (None, 1),
+}
+"""The same, and what a person who looked has to say before it goes on."""
 
 
 def killed(kind: str, folder: Path, where: str, *more: str) -> None:
@@ -43,7 +51,7 @@ def parts_of(messages: list[ModelMessage]) -> list[str]:
     return [part.part_kind for message in messages for part in message.parts]
 
 
-@pytest.mark.parametrize(("where", "paid"), [*zip(PLACES, (1, 2, 1), strict=True)])
+@pytest.mark.parametrize(("where", "paid"), ALONE.items())
 def test_alone_it_pays_again_where_the_effect_was_not_recorded(tmp_path: Path, where: str, paid: int) -> None:
     killed("alone", tmp_path, where)
     done = anyio.run(lambda: agent(tmp_path).run(message_history=kept(tmp_path)))
@@ -64,15 +72,7 @@ def test_alone_a_new_message_is_refused_and_a_repaired_history_says_that_nothing
     assert len(payments(tmp_path)) == 2
 
 
-@pytest.mark.parametrize(
-    ("where", "said", "paid"),
-    [
-        ("before the effect", "not_executed", 1),
-        ("after the effect", "completed", 1),
-        ("after it was recorded", None, 1),
-        ("after it answered", None, 1),
-    ],
-)
+@pytest.mark.parametrize(("where", "said", "paid"), [(where, *then) for where, then in WITH_SAFEPOINT.items()])
 def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
     tmp_path: Path, where: str, said: str | None, paid: int
 ) -> None:
@@ -132,3 +132,14 @@ def test_a_reader_is_run_again_by_recovery_itself(tmp_path: Path) -> None:
 
     anyio.run(main)
     assert len(payments(tmp_path)) == 1
+
+
+def test_the_page_holds_these_figures() -> None:
+    page = Path(__file__).parents[3] / "docs" / "frameworks" / "pydantic-ai.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith(("| after ", "| before "))]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    known = [
+        [where, str(ALONE.get(where, "not tried")), f"`{said}`" if said else "yes", str(paid)]
+        for where, (said, paid) in WITH_SAFEPOINT.items()
+    ]
+    assert rows == known

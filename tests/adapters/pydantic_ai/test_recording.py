@@ -411,7 +411,7 @@ def test_a_call_that_no_step_recorded_is_never_carried_out(tmp_path: Path) -> No
     assert not (tmp_path / "payments.txt").exists()
 
 
-@pytest.mark.parametrize("how", ["run_stream", "events"])
+@pytest.mark.parametrize("how", ["run_stream", "events", "iter"])
 def test_streamed_runs_are_recorded_whole(tmp_path: Path, how: str) -> None:
     async def main() -> None:
         async with opened(tmp_path) as runtime:
@@ -424,6 +424,9 @@ def test_streamed_runs_are_recorded_whole(tmp_path: Path, how: str) -> None:
                             "Pa",
                             "id.",
                         ]
+                elif how == "iter":
+                    async with made.iter(**more) as running:
+                        assert len([node async for node in running]) == 6
                 else:
                     async with made.run_stream_events(**more) as events:
                         assert [type(event).__name__ async for event in events]
