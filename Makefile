@@ -8,7 +8,7 @@ PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.
 # Tests start the program hundreds of times: compiled modules are kept between starts, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test crash crash-soak damage-soak races-soak explore bench bench-quick check static format
+.PHONY: help venv demo docs test crash crash-soak damage-soak races-soak explore bench bench-quick check static format
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -45,6 +45,9 @@ bench: $(STAMP) ## measure the bars of the specification on this machine; about 
 bench-quick: $(STAMP) ## the same at a hundredth of the sizes: does it work, not how fast is it
 	@$(PY) -m bench --scale 0.01
 
+docs: $(STAMP) ## build the documentation site into build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
 check: static test ## everything that a commit must pass
 
 static: $(STAMP) ## format, lint, strict types, import contracts
@@ -53,6 +56,7 @@ static: $(STAMP) ## format, lint, strict types, import contracts
 	@$(VENV)/bin/mypy --no-error-summary $(PACKAGES)
 	@$(VENV)/bin/mypy --no-error-summary tests examples
 	@$(VENV)/bin/mypy --no-error-summary -p bench
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(VENV)/bin/pyright > $(VENV)/pyright.log || { cat $(VENV)/pyright.log; exit 1; }
 	@$(VENV)/bin/lint-imports --no-cache > $(VENV)/import-contracts.log || { cat $(VENV)/import-contracts.log; exit 1; }
 
 format: $(STAMP) ## rewrite the files in the one format

@@ -5,6 +5,9 @@
 The folder exists and is empty. The program runs itself as a child, which is killed; then a person says what happened.
 """
 
+# LangGraph itself is only partly typed.
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import os

@@ -5,6 +5,9 @@
 The folder exists and is empty. The program runs one turn, and prints what operators were told of it.
 """
 
+# Overriding a provider is only partly typed by the container's own package.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import sys

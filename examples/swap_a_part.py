@@ -5,6 +5,9 @@
 The folder exists and is empty, and stays empty of any store.
 """
 
+# Overriding a provider is only partly typed by the container's own package.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import sys

@@ -149,8 +149,7 @@ class EventStore(Protocol):
 
         Raises:
             StoreUnavailable: nothing can be said of any commit of the call: it may or may not be durable (COMMIT
-            failed, or the anchor
-                could not be raised).
+                failed, or the anchor could not be raised).
             StoreFull: there was no room; nothing was written.
             StoreNotAdopted: the store is behind its anchor or copied; nothing was written.
             StoreDamaged: the store cannot be trusted; nothing was written.

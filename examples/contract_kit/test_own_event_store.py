@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class JournalStore(EventStore):
             return answers
 
     @contextmanager
-    def snapshot(self) -> Iterator[EventReader]:
+    def snapshot(self) -> Generator[EventReader, None, None]:
         """See `EventStore`."""
         with self._journal.lock:
             self._journal.require_open()
@@ -262,7 +262,7 @@ class JournalOwners(SessionOwners):
         """See `SessionOwners`."""
         with self._journal.lock:
             known = self._journal.lives.get(incarnation.incarnation_id)
-            if known not in {None, incarnation}:
+            if known is not None and known != incarnation:
                 raise ValueError(f"incarnation {incarnation.incarnation_id} is recorded with other facts")
             if known is None:
                 self._journal.write(lives=[incarnation.model_dump()])
@@ -310,7 +310,7 @@ class TestJournalStoreReadAgain(EventStoreContract):
 
         class Reopening(JournalStore):
             @contextmanager
-            def snapshot(self) -> Iterator[EventReader]:
+            def snapshot(self) -> Generator[EventReader, None, None]:
                 journal.require_open()
                 again = Journal(tmp_path / "journal")
                 yield JournalReader(again, len(again.events))
