@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from ...application.inspect_sessions import SessionState
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Park, Reason
 from ...domain.reasons import ParkReason
 from ...ports.views import OperationRow
 from ..embedding.session import Session
+
+_NOTHING_OPEN: Final = frozenset({SessionState.EMPTY, SessionState.COMPLETED, SessionState.ABANDONED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class ThreadVerdict:
     Attributes:
         thread_id: of the graph's configuration.
         to_resume: whether a turn of it was interrupted and waits to be resumed.
-        reasons: why that may not be resumed; empty where nothing is in the way.
+        reasons: why it may not go on: that turn may not be resumed, another process is at it, or its record is damaged.
         unsettled: operations whose effect is not certain, with `operation_id` and `tool_name`.
     """
 
@@ -42,8 +46,9 @@ class ThreadVerdict:
         """Say it for people: the reasons, the operations, and what to do next."""
         if self.safe:
             todo = "resume its interrupted turn" if self.to_resume else "take a new turn"
-            return f"thread {self.thread_id!r} is safe to go on: {todo}"
-        said = [f"thread {self.thread_id!r} is not safe to go on: {', '.join(self.codes)}."]
+            said = [f"thread {self.thread_id!r} is safe to go on: {todo}."]
+        else:
+            said = [f"thread {self.thread_id!r} is not safe to go on: {', '.join(self.codes)}."]
         for code in self.codes:
             known = explain(code)
             said += [known.sentence, known.next_step.replace("SESSION", self.thread_id)]
@@ -58,9 +63,11 @@ async def verdict_of(session: Session) -> ThreadVerdict:
         StoreUnavailable: it could not be looked at, which is no answer.
     """
     summary = await session.summary()
-    if summary is None or not summary.state.may_be_resumed:
+    if summary is None:
         return ThreadVerdict(session.session_id, to_resume=False)
+    unsettled = await session.unsettled()
+    if summary.state in _NOTHING_OPEN:
+        return ThreadVerdict(session.session_id, False, (), unsettled)
     plan = await session.plan()
     reasons = plan.reasons if isinstance(plan, Park) else ()
-    unsettled = await session.unsettled() if reasons else ()
-    return ThreadVerdict(session.session_id, True, reasons, unsettled)
+    return ThreadVerdict(session.session_id, summary.state.may_be_resumed, reasons, unsettled)

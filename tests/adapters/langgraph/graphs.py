@@ -23,6 +23,7 @@ import safepoint
 from safepoint.adapters.langgraph import SafeCheckpointer, SyncThreads, Threads, current_call, promised
 
 ASKS = AIMessage("I pay.", tool_calls=[{"name": "pay", "args": {"amount": 5}, "id": "c1"}])
+ASKS_TWO = AIMessage("I pay both.", tool_calls=[*ASKS.tool_calls, {"name": "pay", "args": {"amount": 6}, "id": "c2"}])
 PAID = AIMessage("Paid.")
 THREAD: Any = {"configurable": {"thread_id": "bill"}}
 
@@ -45,6 +46,7 @@ def paying(folder: Path, where: str = "nowhere") -> BaseTool:
         with (folder / "payments.txt").open("a") as payments:
             payments.write(f"{amount} {call.idempotency_key if call else '-'}\n")
         die("after the effect", where)
+        die("in the second call" if amount == 6 else "in another call", where)
         return f"paid {amount}"
 
     return StructuredTool.from_function(pay)
@@ -103,7 +105,8 @@ async def guarded(folder: Path, where: str, durability: Any, mode: str = "outcom
     tools = [promised(pay, recovery=mode, key_valid_seconds=seconds)]
     async with opened(folder, tools) as runtime, saver(folder) as checkpoints:
         threads = Threads(runtime)
-        graph = agent([ASKS, PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads), where)
+        asks = ASKS_TWO if where == "in the second call" else ASKS
+        graph = agent([asks, PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads), where)
         async with threads.turn(graph, "bill", "Pay the bill.") as turn:
             await graph.ainvoke(turn.input, turn.config, durability=durability)
             die("after it ended", where)

@@ -49,7 +49,7 @@ def test_a_turn_is_taken_and_its_tool_knows_its_key(tmp_path: Path) -> None:
         with threads.turn(graph, "bill", "Pay.") as turn:
             nodes = [next(iter(part)) for part in graph.stream(turn.input, turn.config)]
         assert nodes == ["agent", "tools", "agent"]
-        assert threads.verdict("bill").explained() == "thread 'bill' is safe to go on: take a new turn"
+        assert threads.verdict("bill").explained() == "thread 'bill' is safe to go on: take a new turn."
     (paid,) = payments(tmp_path)
     assert not paid.endswith("-")
 

@@ -107,6 +107,30 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
     assert len(payments(tmp_path)) == paid
 
 
+def test_what_the_first_of_two_calls_came_to_is_kept_while_the_second_waits_for_a_person(tmp_path: Path) -> None:
+    killed("guarded", tmp_path, "in the second call")
+
+    async def main() -> list[str]:
+        pay = paying(tmp_path)
+        async with opened(tmp_path, [promised(pay)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads))
+            (operation,) = (await threads.verdict("bill")).unsettled
+            session = runtime.session("bill")
+            await session.repair()
+            said = {"by": "alice", "note": "the bank says so"}
+            await session.settle(operation.operation_id, "completed", result="paid 6", **said)
+            async with threads.resume(graph, "bill") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            return [message.text for message in state["messages"]]
+
+    said = anyio.run(main)
+    assert said[:3] == ["Pay the bill.", "I pay both.", "paid 5"]
+    assert "paid 6" in said[3]
+    assert said[4:] == ["Paid."]
+    assert [line.split()[0] for line in payments(tmp_path)] == ["5", "6"]
+
+
 def test_a_new_turn_is_told_that_nobody_knows(tmp_path: Path) -> None:
     killed("guarded", tmp_path, "after the effect")
 

@@ -136,6 +136,20 @@ def test_calls_with_effects_run_in_call_order_and_readers_wait_for_nobody(tmp_pa
     assert bank.done == ["begin 1", "paid 1", "begin 2", "paid 2"]
 
 
+def test_a_thread_that_somebody_works_on_is_not_safe_to_go_on_for_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with graph_of(tmp_path, Bank(), [ASKS, PAID]) as (runtime, threads, graph):
+            assert (await threads.verdict("bill")).safe
+            async with threads.turn(graph, "bill", "Pay.") as turn:
+                others = Threads(runtime)
+                busy = await others.verdict("bill")
+                assert (busy.safe, busy.to_resume, busy.codes) == (False, False, ("session_busy",))
+                await graph.ainvoke(turn.input, turn.config)
+            assert (await threads.verdict("bill")).safe
+
+    anyio.run(main)
+
+
 def test_a_turn_may_be_streamed(tmp_path: Path) -> None:
     bank = Bank()
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
@@ -28,24 +30,26 @@ from safepoint.adapters.mcp import Server, ServerFileUnusable, connect, servers_
 from safepoint.adapters.mcp.connection import Connection
 from safepoint.adapters.mcp.remote_tool import RemoteTool, declaration_of
 from safepoint.adapters.mcp.results import result_of
+from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.tools.declaration import ToolDefinitionError
 from safepoint.application.tool_boundary import ToolNotOver
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.reasons import FailureClass
 from safepoint.ports.tool_catalog import BoundCall, SchemaMismatch
 
-from .agents import bank, effects, opened, until
+from .agents import bank, effects, free_port, listening, opened, until
 
+PAY_FIVE: Any = {"amount": 5}
 SERVER = Server(name="bank", command="bank")
 
 
 @asynccontextmanager
-async def running(folder: Path, *calls: tuple[str, dict[str, Any]], **more: Any) -> AsyncIterator[Any]:
+async def running(folder: Path, *asked: tuple[str, dict[str, Any]], **more: Any) -> AsyncIterator[Any]:
     """A run whose model has called tools of the server; each is then carried out by `run.call`."""
     async with connect([bank(folder, **more)]) as connected, opened(folder, connected.tools) as runtime:
         session = runtime.session("bill")
         async with session.record("Go.") as run:
-            parts = [safepoint.tool_call(f"c{at}", f"bank__{tool}", args) for at, (tool, args) in enumerate(calls)]
+            parts = [safepoint.tool_call(f"c{at}", f"bank__{tool}", args) for at, (tool, args) in enumerate(asked)]
             await run.model_step(safepoint.step(*parts))
             yield run
 
@@ -69,7 +73,7 @@ async def left_open(folder: Path, call: Any, before: Any = bool, after: Any = bo
 
 
 def test_each_answer_is_kept_as_strict_json_within_bounds(tmp_path: Path) -> None:
-    calls: list[tuple[str, dict[str, Any]]] = [
+    asked: list[tuple[str, dict[str, Any]]] = [
         ("pay", {"amount": 5}),
         ("statement", {}),
         ("picture", {}),
@@ -80,8 +84,8 @@ def test_each_answer_is_kept_as_strict_json_within_bounds(tmp_path: Path) -> Non
     ]
 
     async def main() -> list[Any]:
-        async with running(tmp_path, *calls) as run:
-            return [await run.call(f"c{at}") for at in range(len(calls))]
+        async with running(tmp_path, *asked) as run:
+            return [await run.call(f"c{at}") for at in range(len(asked))]
 
     paid, data, picture, novel, failed, misfit, unnamed = anyio.run(main)
     assert (paid.result, paid.effect) == ("paid 5", "done")
@@ -109,6 +113,69 @@ def test_a_server_that_dies_in_the_middle_of_a_call_leaves_it_indeterminate(tmp_
 
     anyio.run(main)
     assert effects(tmp_path) == ["pay 5"]
+
+
+def test_a_server_over_http_that_dies_leaves_its_call_indeterminate(tmp_path: Path) -> None:
+    port = free_port()
+
+    async def carry_out() -> None:
+        async with (
+            connect([bank(tmp_path, str(port))]) as connected,
+            opened(tmp_path, connected.tools) as runtime,
+            runtime.session("bill").record("Go.") as run,
+        ):
+            runs.append(run)
+            await run.model_step(safepoint.step(safepoint.tool_call("c0", "bank__pay", PAY_FIVE)))
+            (tmp_path / "die").touch()
+            await run.call("c0")
+
+    runs: list[Any] = []
+    with listening(tmp_path, port), pytest.raises(ToolNotOver):
+        anyio.run(carry_out)
+    assert runs[0].answer("c0") is None
+    assert effects(tmp_path) == ["pay 5"]
+
+
+def test_our_own_loop_calls_them_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connect([bank(tmp_path)]) as connected:
+            model = PlannedModel([calls(("bank__pay", PAY_FIVE)), says("Paid."), calls(("bank__pay", PAY_FIVE))])
+            async with safepoint.open(tmp_path / "store.sqlite", model=model, tools=connected.tools) as runtime:
+                session = runtime.session("bill")
+                assert (await session.run("Pay.")).outcome.text == "Paid."
+                (tmp_path / "die").touch()
+                ended = (await session.run("Again.")).outcome
+                assert (ended.status, ended.failure) == (RunStatus.FAILED, FailureClass.TOOL_NOT_OVER)
+
+    anyio.run(main)
+    assert effects(tmp_path) == ["pay 5", "pay 5"]
+
+
+def test_a_server_over_http_gets_the_headers_that_were_given_for_it() -> None:
+    seen: list[str | None] = []
+
+    class Refuses(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers["Authorization"])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_error(403)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the library's word)
+            """Say nothing."""
+
+    async def main(port: int) -> None:
+        server = Server(name="web", url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer secret"})
+        async with connect([server]) as connected:
+            assert connected.tools == ()
+            assert "secret" not in connected.gone["web"]
+
+    with HTTPServer(("127.0.0.1", 0), Refuses) as http:
+        thread = Thread(target=http.serve_forever)
+        thread.start()
+        anyio.run(main, http.server_port)
+        http.shutdown()
+        thread.join()
+    assert set(seen) == {"Bearer secret"}
 
 
 def test_a_call_that_takes_too_long_is_indeterminate_and_a_read_is_an_error(tmp_path: Path) -> None:
