@@ -16,6 +16,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, StateSnapshot
 
+from ...domain.events.run import Budgets
 from ..embedding.blocking import SyncRecordedRun, SyncRuntime
 from .threads import Graph, States, Threads, Turn
 from .verdict import ThreadVerdict
@@ -70,9 +71,10 @@ class SyncThreads:
         return self._threads.is_open(thread_id)
 
     @contextmanager
-    def turn(self, graph: Graph, thread_id: str, text: str) -> Iterator[SyncTurn]:
+    def turn(self, graph: Graph, thread_id: str, text: str, *, budgets: Budgets | None = None) -> Iterator[SyncTurn]:
         """See `Threads.turn`."""
-        with self._portal.wrap_async_context_manager(self._threads.turn(graph, thread_id, text)) as turn:
+        opened = self._threads.turn(graph, thread_id, text, budgets=budgets)
+        with self._portal.wrap_async_context_manager(opened) as turn:
             yield SyncTurn(turn, self._portal)
 
     @contextmanager

@@ -75,7 +75,7 @@ def promised(
 
     Args:
         tool: of LangChain, with name, description and schema. One that takes state, store or runtime of its graph is
-            never run again without the graph.
+            never run again without the graph. Where its schema is a dictionary, names of arguments alone are checked.
         recovery, contract_id, version, resource_key, key_valid_seconds, no_effect_errors, repeat_free,
             writes_workspace: as `safepoint.contract` takes them.
 
@@ -113,11 +113,10 @@ def _names(schema: Mapping[str, Json], arguments: Mapping[str, Json]) -> Mapping
 
 
 def _takes_what_only_a_graph_has(tool: BaseTool) -> bool:
-    whole, asked = tool.get_input_schema(), tool.tool_call_schema
-    if (
-        isinstance(asked, dict)
-        or not issubclass(whole, pydantic.BaseModel)
-        or not issubclass(asked, pydantic.BaseModel)
-    ):
+    asked = tool.tool_call_schema
+    if isinstance(asked, dict):
+        return False
+    whole = tool.get_input_schema()
+    if not issubclass(whole, pydantic.BaseModel) or not issubclass(asked, pydantic.BaseModel):
         return False
     return set(whole.model_fields) != set(asked.model_fields)

@@ -23,6 +23,7 @@ from langgraph.types import Command, StateSnapshot
 
 from ...application.open_call import CallRefused, OpenCall
 from ...application.record_run import ResumeParked
+from ...domain.events.run import Budgets
 from ...domain.events.tool import ToolCalled
 from ...domain.replay.items import HostItem, UserItem
 from ...ports.tool_catalog import BoundCall
@@ -86,6 +87,7 @@ class Turn:
                     await self._record(message)
 
     async def _record(self, message: AIMessage) -> None:
+        self.run.check()  # the model was asked by the graph; what it may not have said is not carried out
         step = await self.run.model_step(step_of(message))
         self._recorded.add(str(message.id))
         readable = len(message.tool_calls)
@@ -138,7 +140,9 @@ class Threads:
         return thread_id in self._open
 
     @asynccontextmanager
-    async def turn(self, graph: Graph, thread_id: str, text: str) -> AsyncIterator[Turn]:
+    async def turn(
+        self, graph: Graph, thread_id: str, text: str, *, budgets: Budgets | None = None
+    ) -> AsyncIterator[Turn]:
         """A new turn: `async with threads.turn(graph, "bill", "Pay.") as turn`.
 
         In the block: `await graph.ainvoke(turn.input, turn.config)`, or `astream`, also several times.
@@ -151,6 +155,8 @@ class Threads:
             graph: compiled, with a checkpointer.
             thread_id: 1 to 200 characters, no control characters; names the session, too.
             text: the user's message, not empty.
+            budgets: what the turn may use, its continuations included; a step beyond them is not recorded, and none of
+                its calls carried out.
 
         Raises:
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
@@ -161,7 +167,7 @@ class Threads:
         summary = await session.summary()
         interrupted = summary is not None and summary.state.may_be_resumed
         try:
-            async with session.record(text) as run, self._opened(graph, thread_id, run) as turn:
+            async with session.record(text, budgets=budgets) as run, self._opened(graph, thread_id, run) as turn:
                 turn.input = {self._key: await self._input(graph, turn, thread_id, interrupted)}
                 yield turn
                 await self._finish(graph, turn)
@@ -289,6 +295,7 @@ class Threads:
 
         Raises:
             NoOpenTurn: nobody would record it; nothing was done.
+            BudgetSpent: a budget of the turn is used up; nothing was done.
             RunStopped: the turn was stopped, or a call of it was left without an outcome; nothing was done.
             InterruptInTool: the tool asked for an interrupt or a jump.
             StoreError, WriteRefused: T1 or T2 was not recorded; the model must not be shown a result.

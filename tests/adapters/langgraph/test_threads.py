@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
+from langgraph.prebuilt import InjectedState
 from langgraph.types import Command, interrupt
 
 import safepoint
@@ -23,8 +24,10 @@ from safepoint.adapters.langgraph import (
     current_call,
     promised,
 )
+from safepoint.application.budget import BudgetSpent
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.reasons import FailureClass
+from safepoint.ports.tool_catalog import BoundCall, SchemaMismatch
 
 from .graphs import ASKS, PAID, THREAD, Graph, agent, opened, saver
 
@@ -148,6 +151,60 @@ def test_a_thread_that_somebody_works_on_is_not_safe_to_go_on_for_others(tmp_pat
             assert (await threads.verdict("bill")).safe
 
     anyio.run(main)
+
+
+def test_a_step_beyond_the_turns_budget_is_not_carried_out(tmp_path: Path) -> None:
+    bank = Bank()
+    says = [asks(("c1", "pay", {"amount": 1})), asks(("c2", "pay", {"amount": 2})), PAID]
+    runs: list[safepoint.RecordedRun] = []
+
+    async def main() -> None:
+        async with (
+            graph_of(tmp_path, bank, says) as (_, threads, graph),
+            threads.turn(graph, "bill", "Pay.", budgets=safepoint.Budgets(steps_max=1)) as turn,
+        ):
+            runs.append(turn.run)
+            await graph.ainvoke(turn.input, turn.config)
+
+    with pytest.raises(BudgetSpent):
+        anyio.run(main)
+    assert runs[0].outcome is not None
+    assert runs[0].outcome.failure is FailureClass.STEP_LIMIT
+    assert bank.done == ["begin 1", "paid 1"]
+
+
+def test_a_tool_that_takes_the_state_of_its_graph_gets_it_and_is_never_run_without_it(tmp_path: Path) -> None:
+    def count(word: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+        """Count."""
+        return f"{word}: {len(state['messages'])}"
+
+    tool = StructuredTool.from_function(count)
+
+    async def main() -> None:
+        promise = promised(tool, recovery="replay_safe")
+        schema: Any = promise.spec.input_schema
+        assert set(schema["properties"]) == {"word"}
+        bound = promise.bind({"word": "messages"})
+        assert isinstance(bound, BoundCall)
+        assert bound.elsewhere
+        async with opened(tmp_path, [promise]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            step = asks(("c1", "count", {"word": "messages"}))
+            graph = agent([step, PAID], threads.tool_node([tool]), SafeCheckpointer(checkpoints, threads))
+            async with threads.turn(graph, "bill", "Count.") as turn:
+                state = await graph.ainvoke(turn.input, turn.config)
+            assert answers(state) == [("success", "messages: 2")]
+
+    anyio.run(main)
+
+
+def test_of_a_tool_whose_schema_is_a_dictionary_the_names_are_checked() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    tool = StructuredTool(name="t", description="T.", args_schema=schema, func=lambda a: a)
+    promise = promised(tool)
+    assert isinstance(promise.bind({"a": 1}), BoundCall)
+    assert isinstance(promise.bind({"b": 1}), SchemaMismatch)
+    assert isinstance(promise.bind([]), SchemaMismatch)
 
 
 def test_a_turn_may_be_streamed(tmp_path: Path) -> None:
