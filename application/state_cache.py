@@ -35,24 +35,27 @@ class StateCache:
     def get(self, stream: str, read: Read) -> Head:
         """The head of a stream: cached, or read from where the cached one ends."""
         known = self._heads.get(stream)
-        if known is not None and stream not in self._outdated:
+        if known is not None:
             self._heads.move_to_end(stream)
-            return known
+            if stream not in self._outdated:
+                return known
         found: list[Head] = []
-        read(lambda reader: found.append(load(reader, stream, self._heads.get(stream))))
+        read(lambda reader: found.append(load(reader, stream, known)))
         self.put(stream, found[0])
         return found[0]
 
     def put(self, stream: str, head: Head) -> None:
         """Keep a durable head. A stream without events is always read: anybody may be the first to write it."""
         heads = self._heads
-        if stream not in heads:
-            session_id = head.session_id
-            if session_id is None:
-                return
-            self._of_session.setdefault(session_id, set()).add(stream)
+        if stream in heads:
+            heads[stream] = head  # it was used just now, so it stands where it must
+            self._outdated.discard(stream)
+            return
+        session_id = head.session_id
+        if session_id is None:
+            return
+        self._of_session.setdefault(session_id, set()).add(stream)
         heads[stream] = head
-        heads.move_to_end(stream)
         self._outdated.discard(stream)
         while len(heads) > self._streams_max:
             self._drop(next(iter(self._heads)))
