@@ -177,6 +177,26 @@ def test_where_the_tool_says_that_errors_are_raised_they_end_the_run(tmp_path: P
     assert left.outcome.failure is FailureClass.APP_RESTARTED
 
 
+def test_calls_beside_one_that_raises_are_torn_and_stay_in_doubt(tmp_path: Path) -> None:
+    inside = asyncio.Event()
+
+    @function_tool(failure_error_function=None)
+    async def bad(amount: int) -> str:
+        await inside.wait()
+        raise OSError("gone")
+
+    @function_tool
+    async def slow(amount: int) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    model = ScriptedModel([asks(("a", "bad", {"amount": 1}), ("b", "slow", {"amount": 2}))])
+    left = run_of(tmp_path, Agent("payer", model=model, tools=[bad, slow]), promised(bad), promised(slow))
+    assert left.error is not None
+    assert left.outcome.failure is FailureClass.TOOL_NOT_OVER
+
+
 def test_a_tool_that_takes_too_long_is_ended_and_its_effect_is_not_certain(tmp_path: Path) -> None:
     ended: list[str] = []
 

@@ -229,6 +229,24 @@ def test_what_a_tool_raises_ends_the_run_with_its_call_answered(tmp_path: Path) 
     assert left.outcome.failure is FailureClass.APP_RESTARTED
 
 
+def test_calls_beside_one_that_raises_are_torn_and_stay_in_doubt(tmp_path: Path) -> None:
+    inside = anyio.Event()
+
+    async def bad(amount: int) -> str:
+        await inside.wait()
+        raise OSError("gone")
+
+    async def slow(amount: int) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    step = asks(("a", "bad", {"amount": 1}), ("b", "slow", {"amount": 2}))
+    left = recorded(tmp_path, Agent(says(step), tools=[bad, slow]), promised(bad), promised(slow))
+    assert isinstance(left.error, OSError)
+    assert left.outcome.failure is FailureClass.TOOL_NOT_OVER
+
+
 def test_a_file_that_a_tool_returns_is_no_result_but_its_effect_is_known(tmp_path: Path) -> None:
     bank, seen = Bank(), list[list[ModelMessage]]()
 
@@ -431,7 +449,8 @@ def test_streamed_runs_are_recorded_whole(tmp_path: Path, how: str) -> None:
                     async with made.run_stream_events(**more) as events:
                         assert [type(event).__name__ async for event in events]
                 kinds = [item.kind for item in run.history()]
-            assert kinds == ["user", "call", "result", "text"]
+            said = ["text"] if how == "iter" else []
+            assert kinds == ["user", *said, "call", "result", "text"]
             assert run.outcome is not None
             assert run.outcome.status is RunStatus.COMPLETED
 
