@@ -21,7 +21,9 @@ from safepoint.adapters.models.script import Script
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("domain", "ports", "application", "adapters", "tests", "bench", "docs", "adr", "examples", ".ci")
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "adr").glob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "adr").glob("*.md")]
+)
 DOTTED = re.compile(r"(?<![\w./])(?:domain|ports|application|adapters)(?:\.[A-Za-z_]\w*)+")
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
