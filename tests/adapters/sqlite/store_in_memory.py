@@ -15,6 +15,7 @@ from safepoint.adapters.sqlite.connection import close_quietly
 from safepoint.adapters.sqlite.errors import translated
 from safepoint.adapters.sqlite.place import Place
 from safepoint.adapters.sqlite.position import newest
+from safepoint.adapters.sqlite.projection_tables import names as names_of_views
 from safepoint.adapters.sqlite.reader import Readers, SqliteReader
 from safepoint.adapters.sqlite.store import SqliteStore
 from safepoint.application.verify_store import Verification, VerifyStore
@@ -87,14 +88,19 @@ class StoreInMemory:
             return error
 
     def content(self, content: bytes) -> object:
-        """The schema, all rows of all tables, and what SQLite finds wrong; or that it cannot be read."""
+        """The schema, all rows of all tables, and what SQLite finds wrong; or that it cannot be read.
+
+        The shape of a view is not in it: one of another shape is made again when the store is opened for writing.
+        """
         raw = self._readers.look_at(content)
         raw.text_factory = bytes  # a text that is none any more is content, too
         try:
             made = raw.execute("SELECT * FROM sqlite_master").fetchall()
             names = [name.decode() for kind, name, *_ in made if kind == b"table"]
             rows = [raw.execute(f'SELECT * FROM "{name}"').fetchall() for name in names]
-            return made, rows, raw.execute("PRAGMA integrity_check").fetchall()
+            views = {name.encode() for name in names_of_views()}
+            rules = [one for one in made if views.isdisjoint(one[1:3])]  # neither by its name nor by its table's
+            return rules, rows, raw.execute("PRAGMA integrity_check").fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             return str(error)
 
