@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import Any, TypeAlias
 
 import anyio
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
@@ -181,6 +181,7 @@ class Threads:
         state = await self._messages(graph, turn.config)
         lacks: list[AnyMessage] = []
         if interrupted:
+            await self._save_what_has_ended(graph, turn.config)
             try:
                 lacks, _ = lacking(state, last_turn(before))
             except Differs as error:
@@ -226,30 +227,27 @@ class Threads:
             raise ThreadNotSafe(verdict) from parked
 
     async def _bring_to_record(self, graph: Graph, turn: Turn, thread_id: str) -> None:
-        saved = await self._states.get(graph, turn.config)
-        state = [*self._of(saved.values), *self._of_finished_nodes(saved)]
+        state = await self._messages(graph, turn.config)
         lacks, recorded = self._lacking(state, turn, thread_id)
-        if lacks and len(state) > len(self._of(saved.values)):
-            # Nodes have ended whose messages the graph would add when it goes on: they are added first.
-            await self._states.update(graph, turn.config, None, END)
-            state = await self._messages(graph, turn.config)
-            lacks, recorded = self._lacking(state, turn, thread_id)
         turn.know(recorded)
         if not state and all(isinstance(message, HumanMessage) for message in lacks):
             turn.input = {self._key: lacks}  # the graph has not begun
         elif lacks:
+            await self._save_what_has_ended(graph, turn.config)
             lacks = [*_left_open([*state, *lacks]), *lacks]
             await self._states.update(graph, turn.config, {self._key: lacks}, self._tools_node)
+
+    async def _save_what_has_ended(self, graph: Graph, config: RunnableConfig) -> None:
+        """Let the state hold what its nodes have returned: an update is made on the checkpoint without it."""
+        saved = await self._states.get(graph, config)
+        if any(task.result for task in saved.tasks):
+            await self._states.update(graph, config, None, END)
 
     def _lacking(self, state: Sequence[AnyMessage], turn: Turn, thread_id: str) -> tuple[list[AnyMessage], set[str]]:
         try:
             return lacking(state, last_turn(turn.run.history()))
         except Differs as error:
             raise StateDiffers(thread_id, str(error)) from error
-
-    def _of_finished_nodes(self, saved: StateSnapshot) -> list[Any]:
-        results = [task.result for task in saved.tasks if isinstance(task.result, dict)]
-        return [message for result in results for message in convert_to_messages(self._of(result))]
 
     @asynccontextmanager
     async def _opened(self, graph: Graph, thread_id: str, run: RecordedRun) -> AsyncIterator[Turn]:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
@@ -46,6 +47,9 @@ def paying(folder: Path, where: str = "nowhere") -> BaseTool:
         with (folder / "payments.txt").open("a") as payments:
             payments.write(f"{amount} {call.idempotency_key if call else '-'}\n")
         die("after the effect", where)
+        if where == "in a step that is half saved":
+            assert WRITTEN.wait(30)
+            die(where, where)
         die("in the second call" if amount == 6 else "in another call", where)
         return f"paid {amount}"
 
@@ -71,9 +75,26 @@ def agent(says: Sequence[AIMessage], tools: ToolNode, saver: Any, where: str = "
     return compiled
 
 
-def saver(folder: Path) -> Any:
+WRITTEN = Event()
+
+
+class HalfSaving(AsyncSqliteSaver):
+    """Saves what the model's node returned, and never the checkpoint after it."""
+
+    async def aput_writes(self, *given: Any, **more: Any) -> None:
+        await super().aput_writes(*given, **more)
+        WRITTEN.set()
+
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        if metadata["step"] == 1:
+            await anyio.sleep_forever()
+        return await super().aput(config, checkpoint, metadata, new_versions)
+
+
+def saver(folder: Path, where: str = "nowhere") -> Any:
     """LangGraph's own checkpointer."""
-    return AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.sqlite"))
+    kind = HalfSaving if where == "in a step that is half saved" else AsyncSqliteSaver
+    return kind.from_conn_string(str(folder / "langgraph.sqlite"))
 
 
 def opened(folder: Path, tools: Sequence[Any]) -> safepoint.Runtime:
@@ -103,7 +124,7 @@ async def guarded(folder: Path, where: str, durability: Any, mode: str = "outcom
     pay = paying(folder, where)
     seconds = 3600 if mode == "idempotent" else None
     tools = [promised(pay, recovery=mode, key_valid_seconds=seconds)]
-    async with opened(folder, tools) as runtime, saver(folder) as checkpoints:
+    async with opened(folder, tools) as runtime, saver(folder, where) as checkpoints:
         threads = Threads(runtime)
         asks = ASKS_TWO if where == "in the second call" else ASKS
         graph = agent([asks, PAID], threads.tool_node([pay]), SafeCheckpointer(checkpoints, threads), where)

@@ -58,6 +58,7 @@ def test_alone_it_pays_again_where_the_effect_was_not_recorded(tmp_path: Path, w
         ("after the effect", "sync", "completed", 1),
         ("after the effect", "async", "completed", 1),
         ("after the effect", "exit", "completed", 1),
+        ("in a step that is half saved", "async", "completed", 1),
         ("after it was recorded", "sync", None, 1),
         ("after it was recorded", "exit", None, 1),
         ("after it ended", "sync", None, 1),
@@ -131,8 +132,9 @@ def test_what_the_first_of_two_calls_came_to_is_kept_while_the_second_waits_for_
     assert [line.split()[0] for line in payments(tmp_path)] == ["5", "6"]
 
 
-def test_a_new_turn_is_told_that_nobody_knows(tmp_path: Path) -> None:
-    killed("guarded", tmp_path, "after the effect")
+@pytest.mark.parametrize("where", ["after the effect", "in a step that is half saved"])
+def test_a_new_turn_is_told_that_nobody_knows(tmp_path: Path, where: str) -> None:
+    killed("guarded", tmp_path, where, "async")
 
     async def main() -> list[tuple[str, str]]:
         pay = paying(tmp_path)

@@ -281,11 +281,6 @@ def remote(schema: dict[str, Any]) -> RemoteTool:
         ({"type": "object", "additionalProperties": True}, {"b": 1}, None),
         ({"type": "object"}, {"b": 1}, "b: the tool has no such argument"),
         ({"type": "object"}, [], "arguments: an object is expected"),
-        (
-            {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/s.json"}}},
-            {"a": 1},
-            "the server's schema cannot be read",
-        ),
     ],
 )
 def test_arguments_are_checked_against_the_servers_schema_before_anything_is_sent(
@@ -298,6 +293,26 @@ def test_arguments_are_checked_against_the_servers_schema_before_anything_is_sen
         assert isinstance(bound, SchemaMismatch)
         assert says in bound.detail
         assert "secret" not in bound.detail
+
+
+def test_a_reference_to_another_place_is_not_followed() -> None:
+    asked: list[str] = []
+
+    class Schemas(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Schemas) as http:
+        thread = Thread(target=http.serve_forever)
+        thread.start()
+        elsewhere = f"http://127.0.0.1:{http.server_port}/schema.json"
+        bound = remote({"type": "object", "properties": {"a": {"$ref": elsewhere}}}).bind({"a": 1})
+        http.shutdown()
+        thread.join()
+    assert isinstance(bound, SchemaMismatch)
+    assert "the server's schema cannot be read" in bound.detail
+    assert asked == []
 
 
 def test_another_schema_is_another_tool_and_a_schema_that_is_none_makes_no_tool() -> None:
