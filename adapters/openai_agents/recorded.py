@@ -28,12 +28,10 @@ def recorded(agent: Agent[Any], run: RecordedRun) -> Agent[Any]:
         run: open.
 
     Raises:
-        AgentUnsupported: it has tools that run elsewhere, MCP servers or handoffs.
+        AgentUnsupported: it has tools that run elsewhere, or MCP servers. Handoffs are refused when it runs.
     """
     if agent.mcp_servers:
         raise AgentUnsupported("an MCP server of the agent", "give its tools as function tools")
-    if agent.handoffs:
-        raise AgentUnsupported("a handoff", "give the other agent as a tool: `agent.as_tool(...)`")
     given = agent.model
     model = RecordedModel(given if isinstance(given, Model) else MultiProvider().get_model(given), run)
     settings = agent.model_settings

@@ -123,6 +123,25 @@ def test_a_reader_is_run_again_by_recovery_itself(tmp_path: Path) -> None:
     assert len(payments(tmp_path)) == 1
 
 
+def test_a_second_program_that_takes_the_session_up_meanwhile_is_refused_and_carries_nothing_out(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with (
+            opened(tmp_path) as first,
+            opened(tmp_path) as second,
+            first.session("bill").record("Pay the bill.") as run,
+        ):
+            with pytest.raises(safepoint.SessionBusy):
+                await second.session("bill").record("Pay the bill.").__aenter__()
+            with pytest.raises(safepoint.ResumeParked, match="session_busy"):
+                await second.session("bill").record_resume().__aenter__()
+            await Runner.run(recorded(agent(tmp_path), run), run.history("openai-responses"))
+
+    anyio.run(main)
+    assert len(payments(tmp_path)) == 1
+
+
 def test_the_page_holds_these_figures() -> None:
     page = Path(__file__).parents[3] / "docs" / "frameworks" / "openai-agents.md"
     lines = [line for line in page.read_text().splitlines() if line.startswith(("| after ", "| before "))]

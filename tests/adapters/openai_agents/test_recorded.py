@@ -333,9 +333,11 @@ def test_what_runs_elsewhere_is_refused_before_the_model_is_asked(tmp_path: Path
     _, pay, _ = banking()
     other: Agent[Any] = Agent("other")
     pay.tool_output_guardrails = [ToolOutputGuardrail(lambda data: ToolGuardrailFunctionOutput.allow())]
+    anything: Any = object()
     refused: list[Agent[Any]] = [
         Agent("hosted", tools=[WebSearchTool()]),
         Agent("handing over", handoffs=[other]),
+        Agent("serving", mcp_servers=[anything]),
         Agent("changing results", tools=[pay]),
     ]
     for place, made in enumerate(refused):
