@@ -149,11 +149,12 @@ _VERSION_1: Mapping[str, str] = {
         "Note from the host: a call of {tool} that was shown as unknown is, as attested by {by}, {outcome}."
     ),
     SentenceId.WORKSPACE_REBASELINED: (
-        "Note from the host: files were changed by somebody else, and the user accepted the present content. Read these"
+        "Note from the host: files were changed by somebody else, and {by} accepted the present content. Read these"
         " again before relying on them: {paths}."
     ),
     SentenceId.WORKSPACE_TRANSITIONED: (
-        "Note from the host: the work goes on in another folder, {path}, made from the state at the last checkpoint."
+        "Note from the host: as {by} decided, the work goes on in another folder, {path}, made from the state at the"
+        " last checkpoint."
     ),
     SentenceId.TURN_LEFT_OUT: (
         "Note from the host: an earlier turn of this conversation is left out, because its record is damaged. What was"

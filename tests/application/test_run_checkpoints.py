@@ -295,6 +295,7 @@ def test_the_present_content_is_accepted_and_the_model_is_told_what_to_read_agai
     assert (fact.workspace_epoch, fact.changed_paths) == (1, ("b.txt",))
     resumed = process.continues(process.bound([DONE], begin=False))
     (told,) = process.of(resumed.run_id, HostMessage)
+    assert "Ada" in told.text
     assert "b.txt" in told.text
     assert process.of(resumed.run_id, CheckpointAccepted)[0].workspace_epoch == 1
     assert files.here["b.txt"] == b"theirs"
@@ -310,6 +311,7 @@ def test_the_work_goes_on_in_a_folder_of_its_own_and_the_users_is_untouched(file
     assert fact.path == ISOLATED
     resumed = process.continues(process.bound([DONE], begin=False, folder=ISOLATED))
     (told,) = process.of(resumed.run_id, HostMessage)
+    assert "Ada" in told.text
     assert ISOLATED in told.text
     assert files.here == before
     assert files.checkpoints.folders[ISOLATED] == {"a.txt": b"new", "b.txt": b"b"}

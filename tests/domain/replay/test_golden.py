@@ -73,7 +73,7 @@ def test_values_are_never_taken_for_places() -> None:
 
 
 def test_long_lists_are_told_by_number() -> None:
-    said = render(SentenceId.WORKSPACE_REBASELINED, {"paths": [f"f{number}" for number in range(60)]})
+    said = render(SentenceId.WORKSPACE_REBASELINED, {"by": "Ada", "paths": [f"f{n}" for n in range(60)]})
     assert said.endswith("f48, f49 and 10 more.")
 
 
