@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from ..application.uncertain_operations import UncertainOperations
     from ..application.verify_store import Verification, VerifyStore
     from .git.checkpoints import GitCheckpoints
+    from .git.when_needed import GitWhenNeeded
     from .interchange.formats import history_formats
     from .observation.chosen_sinks import sinks_from
     from .observation.guarded_sink import GuardedSink
@@ -144,6 +145,7 @@ else:  # most processes need few of them: each is imported when it is first made
     UncertainOperations = later("..application.uncertain_operations", "UncertainOperations")
     VerifyStore = later("..application.verify_store", "VerifyStore")
     GitCheckpoints = later(".git.checkpoints", "GitCheckpoints")
+    GitWhenNeeded = later(".git.when_needed", "GitWhenNeeded")
     history_formats = later(".interchange.formats", "history_formats")
     sinks_from = later(".observation.chosen_sinks", "sinks_from")
     GuardedSink = later(".observation.guarded_sink", "GuardedSink")
@@ -279,7 +281,10 @@ class Composition(containers.DeclarativeContainer):
     handover = providers.Singleton(UnixSocketHandover, settings.provided.locks)
     jobs = providers.Singleton(SupervisedJobs, supervisor)
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
-    checkpoints = providers.Singleton(GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files)
+    in_repositories = providers.Singleton(
+        GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files
+    )
+    checkpoints = providers.Singleton(GitWhenNeeded, in_repositories.provider)
 
     new_key = providers.Singleton(checkpoint_keys, store, ids)
     isolated = providers.Singleton(FoldersInPlace, settings.provided.isolated, new_key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from ..domain import canonical
@@ -13,6 +14,16 @@ from ..ports.permission_gate import PermissionGate
 from ..ports.tool_catalog import ToolCatalog
 
 
+class Binding(StrEnum):
+    """Which new turns are bound to the content of their workspace. ADR 0081."""
+
+    NEVER = "never"
+    WHERE_POSSIBLE = "where_possible"
+    """Where it can be kept, and without copying much; else it is said that it is not, before anything is begun."""
+    ALWAYS = "always"
+    """Where it cannot be kept, nothing is begun. A continuation of an unbound run is bound, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """The parts that a run is executed with.
@@ -21,8 +32,8 @@ class Agent:
         workspace: the folder that the tools work in, absolute.
         workspace_identity: as it was observed, None where the folder has none.
         checkpoints: where the folder's content can be kept; None where it is not to be kept.
-        begin_checkpoints: a run whose lineage has none is bound to its workspace's content from its start; every other
-            run goes on as its lineage began (R18).
+        binding: whether a new turn is bound to its workspace's content from its start; a continuation goes on as its
+            lineage began (R18).
     """
 
     provider: ModelProvider
@@ -32,7 +43,7 @@ class Agent:
     workspace: Path
     workspace_identity: str | None
     checkpoints: Checkpoints | None = None
-    begin_checkpoints: bool = False
+    binding: Binding = Binding.NEVER
 
     def profile(self) -> ExecutionProfile:
         """What a run records of these parts; a difference parks a resume."""

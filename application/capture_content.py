@@ -6,13 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from ..ports.checkpoints import Capture, Checkpoint
+from ..ports.checkpoints import Capture, CaptureLimits, Checkpoint, Unsupported
 from ..ports.workspace import CouldNotLook
-from .agent import Agent
+from .agent import Agent, Binding
 from .run_checkpoints import CheckpointsUnusable
 from .supervised_calls import in_thread
 
 NewKey: TypeAlias = Callable[[], str]
+NotBound: TypeAlias = Unsupported | CouldNotLook
+
+UNASKED: Final = CaptureLimits(new_bytes=64 * 1024 * 1024, read_bytes=256 * 1024 * 1024)
+"""What is copied and read without being asked for: at most about two seconds, the first time."""
 
 
 def _no_key() -> str:
@@ -35,13 +39,34 @@ class CaptureContent:
         Raises:
             CheckpointsUnusable: it cannot be kept: the folder is none that can, or has no identity.
         """
-        if agent.checkpoints is None or agent.workspace_identity is None:
-            raise CheckpointsUnusable(CouldNotLook(str(agent.workspace), "the workspace has no identity"))
-        folder = str(agent.workspace)
-        captured: Capture = await in_thread(partial(agent.checkpoints.capture, folder, self.new_key()))
+        captured = await self._captured(agent, None)
         if not isinstance(captured, Checkpoint):
             raise CheckpointsUnusable(captured)
         return captured
+
+    async def for_turn(self, agent: Agent) -> Checkpoint | NotBound | None:
+        """Decide what a new turn is bound to, and capture that; before anything of it is begun. R18.
+
+        Returns:
+            Why it is bound to nothing; None where it was not to be.
+
+        Raises:
+            CheckpointsUnusable: it was to be bound whatever it costs, and cannot be.
+        """
+        match agent.binding:
+            case Binding.NEVER:
+                return None
+            case Binding.WHERE_POSSIBLE:
+                return await self._captured(agent, UNASKED)
+            case Binding.ALWAYS:
+                return await self(agent)
+
+    async def _captured(self, agent: Agent, limits: CaptureLimits | None) -> Capture:
+        if agent.checkpoints is None or agent.workspace_identity is None:
+            return CouldNotLook(str(agent.workspace), "the workspace has no identity")
+        capture = partial(agent.checkpoints.capture, str(agent.workspace), self.new_key(), limits)
+        answer: Capture = await in_thread(capture)
+        return answer
 
 
 NOWHERE: Final = CaptureContent()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..domain.errors import StoreDamaged
-from ..domain.events.outside import WorkspaceTransitioned
+from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
 from ..domain.events.run import ExecutionProfile
 from ..domain.events.session import OperationAttested
 from ..domain.events.tool import Statement, ToolAttested
@@ -62,6 +62,7 @@ class RunSeen:
         damage: why what follows the verified events cannot be read; None where nothing does.
         foreign: the store cannot vouch for what is absent in it.
         cwd: the folder that it worked in, or that it is to go on in, by its facts.
+        checkpoints: what keeps the content that it is bound to, such as `git`; None where it is bound to none.
     """
 
     row: RunRow
@@ -77,11 +78,29 @@ class RunSeen:
     damage: Damage | None
     foreign: bool
     cwd: str | None = None
+    checkpoints: str | None = None
 
     @property
     def unsettled(self) -> tuple[OperationSeen, ...]:
         """The operations that a resume may not go past."""
         return tuple(seen for seen in self.operations if seen.unsettled)
+
+
+class _Place(NamedTuple):
+    """Where a run is to go on, if not where it began, and what keeps the content that it is bound to."""
+
+    folder: str | None = None
+    checkpoints: str | None = None
+
+    def after(self, event: object) -> _Place:
+        """What a further fact makes of it."""
+        match event:
+            case WorkspaceTransitioned():
+                return self._replace(folder=event.path)
+            case CheckpointAccepted() | WorkspaceRebaselined():
+                return self._replace(checkpoints=event.carrier)
+            case _:
+                return self
 
 
 class InspectRuns:
@@ -113,7 +132,7 @@ class InspectRuns:
             return None
         facts: deque[TimelineFact] = deque(maxlen=facts_max)
         with self._store.snapshot() as reader:
-            head, damage, said, folder = _read(reader, run_id, facts, full=full)
+            head, damage, said, place = _read(reader, run_id, facts, full=full)
             standing = reader.standing(run_id)
             foreign = standing.foreign
             if standing.gap and damage is None:
@@ -135,7 +154,8 @@ class InspectRuns:
             head.sequence - len(facts),
             damage,
             foreign,
-            folder or row.cwd,
+            place.folder or row.cwd,
+            place.checkpoints,
         )
 
     def _operations(self, run: Run, resolution: Resolution, said: Sequence[Attestation]) -> tuple[OperationSeen, ...]:
@@ -170,20 +190,19 @@ def _said_in_session(reader: EventReader, session_id: SessionId | None, run_id: 
 
 def _read(
     reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool
-) -> tuple[Head, Damage | None, list[Attestation], str | None]:
+) -> tuple[Head, Damage | None, list[Attestation], _Place]:
     """Fold a run as far as it verifies, and find what a person said of its operations, and where it is to go on."""
-    head, said, folder = empty(run_stream(run_id)), list[Attestation](), None
+    head, said, place = empty(run_stream(run_id)), list[Attestation](), _Place()
     try:
         for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
             head = advance(head, sealed)
             if isinstance(sealed.event, ToolAttested):
                 said.append(sealed.event)
-            elif isinstance(sealed.event, WorkspaceTransitioned):
-                folder = sealed.event.path
+            place = place.after(sealed.event)
             if facts.maxlen:
                 facts.append(fact_of(sealed, full=full))
     except DamagedEvent as error:
-        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error)), said, folder
+        return head, Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, str(error)), said, place
     except StoreDamaged as error:
-        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail), said, folder
-    return head, None, said, folder
+        return head, Damage(WriteRefusal.STORE_DAMAGED, error.detail), said, place
+    return head, None, said, place

@@ -24,7 +24,7 @@ from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
 from ..ports.incarnations import Liveness
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
-from .agent import Agent
+from .agent import Agent, Binding
 from .agent_loop import RunOutcome
 from .async_ledger import AsyncLedger
 from .capture_content import NOWHERE, CaptureContent
@@ -260,11 +260,11 @@ class ResumeRun:
             return Parked(owned.session_id, (reason,), plan.notes, (), repaired, reconciled)
 
     async def _content(self, plan: Continue, agent: Agent) -> BoundContent | None:
-        """What the new run is bound to: what its lineage was, or where it was to none, what is asked for now."""
+        """What the new run is bound to: what its lineage was, or where it was to none, what is insisted on now."""
         bound = plan.checkpoint
         if bound is not None and bound.baseline is not None:
             return BoundContent(Checkpoint(*bound.baseline) if bound.as_kept else None, bound.epoch)
-        return BoundContent(await self._capture(agent)) if agent.begin_checkpoints else None
+        return BoundContent(await self._capture(agent)) if agent.binding is Binding.ALWAYS else None
 
     async def _begin(self, owned: Owned, plan: Continue, content: BoundContent | None = None) -> Begun | Reason:
         """Claim, then start. Only what this very attempt acquired goes on."""

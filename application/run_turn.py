@@ -9,6 +9,7 @@ from functools import partial
 from ..domain.errors import SafepointError, StoreError
 from ..domain.events.run import Budgets
 from ..domain.identifiers import RunId, SessionId
+from ..ports.checkpoints import Checkpoint
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .capture_content import NOWHERE, CaptureContent
@@ -89,6 +90,8 @@ class RunTurn:
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
         begun, repaired = await self.begin(session_id, text, agent, context=context, budgets=budgets)
+        if begun.not_bound is not None:
+            screen.say_not_bound(begun.not_bound)
         outcome = await self._drive(begun, agent, screen, started)
         return TurnResult(session_id, begun.identity.run_id, outcome, repaired)
 
@@ -107,7 +110,7 @@ class RunTurn:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
-            kept = await self._capture(agent) if agent.begin_checkpoints else None
+            captured = await self._capture.for_turn(agent)
             begun = await self._start(owned, agent, text, context, budgets)
         except StoreError:
             self._ownership.keep(owned)  # whether the run was opened is not known
@@ -115,7 +118,13 @@ class RunTurn:
         except BaseException:
             await in_thread(partial(self._release, owned))
             raise
-        return begun if kept is None else replace(begun, content=BoundContent(kept)), repaired
+        match captured:
+            case None:
+                return begun, repaired
+            case Checkpoint():
+                return replace(begun, content=BoundContent(captured)), repaired
+            case _:
+                return replace(begun, not_bound=captured), repaired
 
     def _release(self, owned: Owned) -> None:
         try:

@@ -15,8 +15,9 @@ from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Prot
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
 from ..domain.identifiers import ClaimId, ExecutionIdentity
 from ..domain.replay.items import Item
-from ..ports.checkpoints import Checkpoint
+from ..ports.checkpoints import Checkpoint, Unsupported
 from ..ports.event_store import EventStore
+from ..ports.workspace import CouldNotLook
 from .agent import Agent
 from .async_ledger import AsyncLedger
 from .ledger import Receipt
@@ -49,6 +50,7 @@ class Begun:
         budgets: what its turn may use, None where it is not bounded.
         used: what its lineage used before it.
         content: None where it is bound to none.
+        not_bound: why it is bound to none, where it was to be if that is possible.
         claim_id: what a continuation was begun by, None of an ordinary run.
     """
 
@@ -62,6 +64,7 @@ class Begun:
     used: Used = NOTHING
     content: BoundContent | None = None
     claim_id: ClaimId | None = None
+    not_bound: Unsupported | CouldNotLook | None = None
 
 
 class StartTurn:

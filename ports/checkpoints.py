@@ -59,6 +59,19 @@ class WhyUnsupported(StrEnum):
     NESTED_REPOSITORY = "nested_repository"
     LFS = "lfs"
     CASE_COLLISION = "case_collision"
+    CONTENT_TOO_LARGE = "content_too_large"
+
+
+class CaptureLimits(NamedTuple):
+    """How much a capture may be that nobody asked for.
+
+    Attributes:
+        new_bytes: of files whose content is not kept where the checkpoint would be, 0 or more.
+        read_bytes: of all files that would have to be read, 0 or more; what is known since an earlier capture need not.
+    """
+
+    new_bytes: int
+    read_bytes: int
 
 
 class Unsupported(NamedTuple):
@@ -154,7 +167,7 @@ class Checkpoints(Protocol):
     """
 
     @abstractmethod
-    def capture(self, folder: str, key: str) -> Capture:
+    def capture(self, folder: str, key: str, limits: CaptureLimits | None = None) -> Capture:
         """Keep a copy of the folder's content: what the user tracks, and what is untracked and not ignored.
 
         The caller sees to it that nothing writes meanwhile (SPEC section 16, *When*). It lasts until it is removed.
@@ -164,6 +177,8 @@ class Checkpoints(Protocol):
             key: names this checkpoint in its store for good, as `CHECKPOINT_KEY` allows; letters, digits, `_` and `-`.
                 Captured again under the same key: the same answer for the same content, and for other content
                 `CouldNotLook`.
+            limits: what is beyond them is refused as `CONTENT_TOO_LARGE`, before anything is read or kept; an estimate
+                from names and sizes. None: whatever it is.
 
         Raises:
             ValueError: the key is none.

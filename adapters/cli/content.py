@@ -10,10 +10,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from ...application.accept_drift import Isolated, NothingHasDrifted, Rebaselined
-from ...application.agent import Agent
+from ...application.agent import Agent, Binding
 from ...application.plan_resume import PlanRequest
 from ...application.resume_run import Parked
 from ...domain.identifiers import SessionId
+from ...ports.checkpoints import Unsupported
+from ...ports.workspace import CouldNotLook
 from .escaping import one_line
 from .output import Output
 from .persons import person, require_person
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from ..composition import Runtime
 
 CHECKPOINTS_VARIABLE: Final = "SAFEPOINT_CHECKPOINTS"
+AUTO: Final = "auto"
 GIT: Final = "git"
 NONE: Final = "none"
+_BINDINGS: Final = {AUTO: Binding.WHERE_POSSIBLE, GIT: Binding.ALWAYS}
 SHOWN_MAX: Final = 20
 
 
@@ -33,7 +37,7 @@ class ContentOptions:
     """What was said of the workspace's content.
 
     Attributes:
-        checkpoints: `git` or `none`; None where nothing was said.
+        checkpoints: `auto`, `git` or `none`; None where a continuation goes on as its run began.
         isolated, rebaseline: what to do about drift; not both.
     """
 
@@ -48,19 +52,20 @@ class ContentOptions:
 
 
 NOTHING_SAID: Final = ContentOptions()
+UNREAD: Final = "checkpoints_unread"
 
 
 def content_options(
     checkpoints: str | None, *, isolated: bool = False, rebaseline: bool = False, new_turn: bool = False
 ) -> ContentOptions:
-    """Read the options; a new turn that says nothing does as the environment says, and else binds itself to nothing.
+    """Read the options; a new turn that says nothing does as the environment says, and else is bound where it can be.
 
     Raises:
         UsageError: they contradict each other, or the mode is none.
     """
-    chosen = checkpoints or (os.environ.get(CHECKPOINTS_VARIABLE) if new_turn else None)
-    if chosen not in {None, GIT, NONE}:
-        raise UsageError(f"There are no checkpoints of kind {chosen!r}.", f"Choose from: {GIT}, {NONE}.")
+    chosen = checkpoints or ((os.environ.get(CHECKPOINTS_VARIABLE) or AUTO) if new_turn else None)
+    if chosen not in {None, AUTO, GIT, NONE}:
+        raise UsageError(f"There are no checkpoints of kind {chosen!r}.", f"Choose from: {AUTO}, {GIT}, {NONE}.")
     if isolated and rebaseline:
         raise UsageError("--isolated and --rebaseline exclude each other.", "Choose one.")
     if chosen == NONE and (isolated or rebaseline):
@@ -68,11 +73,18 @@ def content_options(
     return ContentOptions(chosen, isolated, rebaseline)
 
 
-def keeping(agent: Agent, runtime: Runtime, options: ContentOptions, *, new_turn: bool = False) -> Agent:
+def keeping(agent: Agent, runtime: Runtime, options: ContentOptions) -> Agent:
     """The agent with the means to keep its workspace's content, where that was asked for or may have been promised."""
-    if options.checkpoints == NONE or (new_turn and options.checkpoints is None):
+    if options.checkpoints == NONE:
         return agent
-    return replace(agent, checkpoints=runtime.parts.checkpoints(), begin_checkpoints=options.checkpoints == GIT)
+    binding = _BINDINGS.get(options.checkpoints or "", Binding.NEVER)
+    return replace(agent, checkpoints=runtime.parts.checkpoints(), binding=binding)
+
+
+def not_bound(why: Unsupported | CouldNotLook) -> str:
+    """What a person is told where a turn could not be bound to its content."""
+    code = str(why.why) if isinstance(why, Unsupported) else UNREAD
+    return f"Not bound to the content of its folder [{code}]: {one_line(why.detail, 400)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,6 +255,7 @@ def of_seen_run(seen: RunSeen) -> Json:
         "opened_at": row.opened_at,
         "cwd": row.cwd,
         "workspace_identity": row.workspace_identity,
+        "checkpoints": seen.checkpoints,
         "provider": row.provider,
         "model": row.model,
         "permission_policy": None if profile is None else profile.permission_policy,

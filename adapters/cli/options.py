@@ -74,9 +74,10 @@ CheckpointsOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--checkpoints",
-        metavar="git|none",
+        metavar="auto|git|none",
         show_default=False,
-        help="Bind the run to the content of its workspace; by default as the interrupted run was, and a new turn not.",
+        help="Bind the run to the content of its workspace; by default a new turn where that is possible (auto), and a"
+        " continuation as its run was.",
     ),
 ]
 IsolatedOption: TypeAlias = Annotated[

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 
+from ...application.capture_content import NotBound
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
@@ -17,13 +19,13 @@ from ...domain.identifiers import SessionId
 from ...ports.workspace import WorkspaceIdentity, WorkspaceSeen
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
-from .content import NOTHING_SAID, ContentOptions, keeping
+from .content import NOTHING_SAID, ContentOptions, keeping, not_bound
 from .driving import Driving
 from .ending import report_turn
 from .escaping import one_line
 from .output import Output
 from .policies import described
-from .resumable import commands_for, source_of
+from .resumable import Source, commands_for, source_of
 from .runtimes import reading, writing
 from .session_names import session_id_of
 from .usage import UsageError
@@ -47,32 +49,39 @@ def run_turn(
     named = session_id_of(None, session)
     text = _message(prompt)
     parts = parts_for_turn(options)
-    recorded = _recorded_folder(store, named)
+    before = _run_before(store, named)
+    recorded = None if before is None else before.cwd
     folder = recorded if recorded is not None and options.workspace is None else workspace_folder(options)
     runtime = writing(store)
     workspaces = runtime.parts.workspaces()
     require_folder(folder, workspaces)
     _tell_of_copy(out, workspaces, folder, recorded)
     with runtime:
-        agent = keeping(parts.in_workspace(folder, workspaces.ensure), runtime, content, new_turn=True)
+        agent = keeping(parts.in_workspace(folder, workspaces.ensure), runtime, content)
         session_id = named or runtime.parts.ids().fresh(SessionId)
         use_case = runtime.parts.run_turn()
         driving = Driving(runtime, described(agent.gate, options.policy), options.policy.hearing)
         commands = commands_for(store, options)
 
         async def work(screen: Screen, started: Callable[[LiveRun], None]) -> TurnResult:
+            screen = replace(screen, not_bound=tell_not_bound)
             result: TurnResult = await use_case(
                 session_id, text, agent, screen, started, context=context, budgets=budgets
             )
             return result
+
+        def tell_not_bound(why: NotBound) -> None:
+            seen = None if before is None else before.seen
+            if seen is None or seen.checkpoints is not None:  # once, and again where it was otherwise
+                driving.live_screen.line(not_bound(why))
 
         with driving.explaining(session_id, commands):
             result = anyio.run(driving.through, agent, work)
         return report_turn(out, runtime, result, driving, commands)
 
 
-def _recorded_folder(store: Path, named: SessionId | None) -> str | None:
-    """The folder that the session works in: a new turn goes on there, wherever it is typed, unless one is named.
+def _run_before(store: Path, named: SessionId | None) -> Source | None:
+    """The newest run of the session: a new turn goes on in its folder, wherever it is typed, unless one is named.
 
     Raises:
         SessionForgotten: nothing can be begun in it.
@@ -81,7 +90,7 @@ def _recorded_folder(store: Path, named: SessionId | None) -> str | None:
         return None
     with reading(store) as runtime:
         summary = runtime.parts.inspect_sessions().one(named)
-        return None if summary is None else source_of(runtime, summary).cwd
+        return None if summary is None else source_of(runtime, summary)
 
 
 def _tell_of_copy(out: Output, workspaces: WorkspaceIdentity, folder: str, recorded: str | None) -> None:

@@ -87,6 +87,8 @@ def _say_run(out: Output, seen: RunSeen, commands: CommandLines) -> None:
     policy = "" if seen.profile is None else seen.profile.permission_policy
     said = f"{one_line(row.provider)}/{one_line(row.model)}, permissions: {one_line(policy)}, in {one_line(row.cwd)}"
     out.say(f"  {said}")
+    kept = f"kept by {one_line(seen.checkpoints)}" if seen.checkpoints else "not kept, and not compared at a resume"
+    out.say(f"  Content of the folder: {kept}")
     if seen.foreign:
         out.say("  Foreign: what is missing here may have happened nonetheless.")
     for permission in seen.open_permissions:

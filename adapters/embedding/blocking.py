@@ -323,7 +323,7 @@ def open_sync(
     tools: Tools = (),
     system_prompt: str = "",
     permission: Permission = "allow",
-    checkpoints: Keep = "none",
+    checkpoints: Keep = "auto",
 ) -> SyncRuntime:
     """As `open`, for a script without an event loop: `with safepoint.open_sync("agent.db") as runtime`.
 

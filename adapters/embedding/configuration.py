@@ -73,7 +73,7 @@ class Configuration(BaseSettings):
     model: str | None = None
     system_prompt: str = ""
     permission: Literal["allow", "ask", "deny"] = "allow"
-    checkpoints: Literal["git", "none"] = "none"
+    checkpoints: Literal["auto", "git", "none"] = "auto"
     resume: bool = True
     auto_resume: bool = False
     cancel_bound_seconds: float = Field(default=BOUND_SECONDS, ge=0, allow_inf_nan=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from ...application.agent import Agent
+from ...application.agent import Agent, Binding
 from ...ports.checkpoints import Checkpoints
 from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
@@ -23,12 +23,13 @@ from ..tools.catalog import FunctionCatalog, Tool
 Permission: TypeAlias = Literal["allow", "ask", "deny"] | PermissionGate
 """`allow`: every tool that the program gave, but no repeat of an effect that is not settled. `ask`: calls that may have
 an effect wait for a person, here or in another process. `deny`: nothing but reading."""
-Keep: TypeAlias = Literal["git", "none"]
-"""Whether runs are bound to the content of their workspace, kept by Git."""
+Keep: TypeAlias = Literal["auto", "git", "none"]
+"""Whether runs are bound to the content of their workspace, kept by Git; `auto`: where that is possible."""
 Tools: TypeAlias = ToolCatalog | Iterable[Callable[..., Any] | Tool]
 Model: TypeAlias = ModelProvider | str | None
 
 UNNAMED: Final = "unnamed"
+_BINDINGS: Final = {"auto": Binding.WHERE_POSSIBLE, "git": Binding.ALWAYS, "none": Binding.NEVER}
 _MODELS: Final = ("openai", "anthropic", "scripted")
 
 
@@ -136,7 +137,7 @@ def placed(
         WorkspaceUnusable: it is not there, or cannot be trusted.
         ValueError: there is no workspace whose content could be kept, or no such kind.
     """
-    if checkpoints not in get_args(Keep) or (checkpoints != "none" and workspace is None):
+    if checkpoints not in get_args(Keep) or (checkpoints == "git" and workspace is None):
         raise ValueError(f"checkpoints={checkpoints!r} needs a workspace, and is one of {', '.join(get_args(Keep))}")
     if workspace is None:
         seen = workspaces.observe(str(store.parent))
@@ -146,5 +147,5 @@ def placed(
     seen = workspaces.ensure(folder)
     if not isinstance(seen, WorkspaceSeen):
         raise WorkspaceUnusable(folder, seen)
-    folder, begin = seen.canonical_path, checkpoints != "none"
-    return Agent(model, catalog, gate, system_prompt, Path(folder), seen.identity, keep(), begin)
+    place = Path(seen.canonical_path)
+    return Agent(model, catalog, gate, system_prompt, place, seen.identity, keep(), _BINDINGS[checkpoints])

@@ -40,7 +40,7 @@ class Runtime:
         tools: Tools = (),
         system_prompt: str = "",
         permission: Permission = "allow",
-        checkpoints: Keep = "none",
+        checkpoints: Keep = "auto",
     ) -> None:
         settings = store if isinstance(store, Settings) else Settings(Path(store).absolute())
         self._opened = Opened(settings)
@@ -160,7 +160,7 @@ def open_runtime(
     tools: Tools = (),
     system_prompt: str = "",
     permission: Permission = "allow",
-    checkpoints: Keep = "none",
+    checkpoints: Keep = "auto",
 ) -> Runtime:
     """Open a store for one program: `async with safepoint.open("agent.db", tools=[pay]) as runtime`. SPEC section 17.
 
@@ -176,8 +176,8 @@ def open_runtime(
         permission: `allow`: every tool that is given here, but no repeat of an effect that is not settled. `ask`: what
             may have an effect waits for a person's `Session.decide`, or for `safepoint approve`. `deny`: nothing but
             reading. Or a gate of one's own.
-        checkpoints: `git`: new turns are bound to the content of the workspace, which a resume compares (see
-            `docs/workspace.md`).
+        checkpoints: whether new turns are bound to the content of the workspace, which a resume compares (see
+            `docs/workspace.md`). `auto`: where Git can keep it and it is not large. `git`: else nothing is begun.
 
     Raises:
         ToolDefinitionError: a tool cannot be one as it is declared.

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from ...ports.checkpoints import (
     DIFFERENCES_MAX,
     Capture,
+    CaptureLimits,
     Checkpoint,
     CheckpointMissing,
     Checkpoints,
@@ -32,6 +33,7 @@ from .policy import Own, policy_hash
 from .program import CannotAnswer
 from .raw_view import RawView, raw_view
 from .repository import Repository, find_repository
+from .sizes import refuse_too_large
 from .working_tree import Known, write_tree
 
 AnswerT = TypeVar("AnswerT")
@@ -61,10 +63,10 @@ class GitCheckpoints(Checkpoints):
         self._place, self._clock = place, clock
         self._own = (f"{os.path.realpath(place)}/*", *own)
 
-    def capture(self, folder: str, key: str) -> Capture:
+    def capture(self, folder: str, key: str, limits: CaptureLimits | None = None) -> Capture:
         """Write the files as they are as a tree, and keep it by a ref of our own."""
         ref = refs.ref_of(key)
-        return _answered(folder, lambda: self._capture(folder, ref))
+        return _answered(folder, lambda: self._capture(folder, ref, limits))
 
     def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
         """The checkpoints of the repository that holds the folder."""
@@ -82,11 +84,13 @@ class GitCheckpoints(Checkpoints):
         """Remove the ref."""
         return _answered(folder, lambda: Removed(refs.give_up(find_repository(folder), ref)))
 
-    def _capture(self, folder: str, ref: str) -> Checkpoint | CouldNotLook:
+    def _capture(self, folder: str, ref: str, limits: CaptureLimits | None) -> Checkpoint | CouldNotLook:
         repository = find_repository(folder)
         policy = policy_hash(repository)
         with self._view(repository, keep_objects=True) as view:
             before = self._recall(repository, view)
+            if limits is not None:
+                refuse_too_large(view, limits)
             tree, names = self._written(repository, view, before)
             checkpoint = Checkpoint(refs.CARRIER, ref, tree, policy)
             commit = refs.make_commit(view, tree, policy, self._clock.now())

@@ -10,6 +10,7 @@ from ...ports.checkpoints import (
     CHECKPOINT_KEY,
     DIFFERENCES_MAX,
     Capture,
+    CaptureLimits,
     Checkpoint,
     CheckpointMissing,
     Checkpoints,
@@ -60,7 +61,7 @@ class MemoryCheckpoints(Checkpoints):
         """From now on nobody can look at the folder."""
         self._unreadable.add(path)
 
-    def capture(self, folder: str, key: str) -> Capture:
+    def capture(self, folder: str, key: str, limits: CaptureLimits | None = None) -> Capture:
         """Keep a copy of the files."""
         if CHECKPOINT_KEY.fullmatch(key) is None:
             raise ValueError(f"no key of a checkpoint: {key!r}")
@@ -68,6 +69,8 @@ class MemoryCheckpoints(Checkpoints):
             files = self._files(folder)
             if not isinstance(files, dict):
                 return files
+            if limits is not None and self._new_bytes(files) > min(limits):
+                return Unsupported(WhyUnsupported.CONTENT_TOO_LARGE, "there is more than was allowed")
             checkpoint = Checkpoint(CARRIER, f"memory/{key}", _tree_id(files), POLICY)
             kept, _ = self._kept.setdefault(
                 checkpoint.ref, (KeptCheckpoint(checkpoint, self._clock.now(), folder), dict(files))
@@ -117,6 +120,10 @@ class MemoryCheckpoints(Checkpoints):
         with self._lock:
             files = self._files(folder)
             return Removed(self._kept.pop(ref, None) is not None) if isinstance(files, dict) else files
+
+    def _new_bytes(self, files: Mapping[str, bytes]) -> int:
+        known = {content for _, kept in self._kept.values() for content in kept.values()}
+        return sum(len(content) for content in files.values() if content not in known)
 
     def _files(self, folder: str) -> dict[str, bytes] | Unsupported | CouldNotLook:
         if folder in self._unreadable or folder not in self.folders:

@@ -11,6 +11,7 @@ import pytest
 
 from ..checkpoints import (
     Capture,
+    CaptureLimits,
     Checkpoint,
     CheckpointMissing,
     Checkpoints,
@@ -24,6 +25,7 @@ from ..checkpoints import (
     TargetTaken,
     Unsupported,
     Verification,
+    WhyUnsupported,
 )
 from ..workspace import CouldNotLook
 
@@ -228,6 +230,26 @@ class CheckpointsContract:
         assert [one.checkpoint for one in list_of(checkpoints, folder)] == [second]
         assert isinstance(checkpoints.verify(folder, first), CheckpointMissing)
         assert compared(checkpoints.verify(folder, second)).total == 0
+
+    def test_more_than_was_allowed_is_refused_and_not_kept(
+        self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str
+    ) -> None:
+        content, plenty = sum(len(content) for content in FILES.values()), 1_000_000
+        for limits in (CaptureLimits(plenty, content - 1), CaptureLimits(content - 1, plenty)):
+            answer = checkpoints.capture(folder, "one", limits)
+            assert isinstance(answer, Unsupported), answer
+            assert answer.why is WhyUnsupported.CONTENT_TOO_LARGE
+        assert list_of(checkpoints, folder) == ()
+        captured(checkpoints.capture(folder, "one", CaptureLimits(content, content)))
+
+    def test_what_is_kept_already_counts_for_nothing(
+        self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str
+    ) -> None:
+        captured(checkpoints.capture(folder, "one"))
+        captured(checkpoints.capture(folder, "two", CaptureLimits(0, 0)))
+        folders.write(folder, "deep/new", b"new")
+        assert isinstance(checkpoints.capture(folder, "three", CaptureLimits(2, 2)), Unsupported)
+        captured(checkpoints.capture(folder, "three", CaptureLimits(3, 3)))
 
     def test_what_is_no_checkpoint_is_not_removed(self, checkpoints: Checkpoints, folder: str) -> None:
         for ref in ("", "refs/heads/main", "HEAD", "--all"):

@@ -13,7 +13,7 @@ from safepoint.adapters.memory.model_provider import Planned, says
 from safepoint.adapters.system.clock import SystemClock
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.accept_drift import AcceptDrift
-from safepoint.application.agent import Agent
+from safepoint.application.agent import Agent, Binding
 from safepoint.application.agent_loop import RunOutcome
 from safepoint.application.run_agent import Screen
 from safepoint.domain.file_evidence import FileChange
@@ -87,7 +87,7 @@ class Bound(Resuming):
             workspace=Path(folder),
             workspace_identity=identity,
             checkpoints=self.files.checkpoints,
-            begin_checkpoints=begin,
+            binding=Binding.ALWAYS if begin else Binding.NEVER,
         )
 
     def works(self, *model: Planned) -> RunOutcome:

@@ -22,7 +22,7 @@ from ..adapters.git.repositories import (
     make_repository,
     write,
 )
-from .programs import DONE, interrupted, resume
+from .programs import DONE, resume
 
 
 def capture(program: Program, folder: Path) -> Ran:
@@ -196,7 +196,8 @@ def test_r3_142_damage_in_one_repository_stops_no_checkpoint_of_another_and_no_r
     for remembered in Path(f"{program.store}.checkpoints").iterdir():
         remembered.write_bytes(bytes(500))
     ref_of(capture(program, folder))  # what is remembered is made anew
-    interrupted(program, "P7", PAY)
+    program.script({"text": "I do it.", "calls": [PAY]}, DONE)
+    program.killed_at("P7", *program.run("--session", "s1", "--checkpoints", "none"))
     (folder / ".git" / "config").write_bytes(bytes(100))
     ran = capture(program, folder)
     assert (ran.code, ran.document["code"]) == (5, "checkpoints_unread")

@@ -140,7 +140,9 @@ def test_r3_060_a_resume_changes_no_file_that_is_not_committed(program: Program)
         return held, git(folder, "status", "--porcelain"), git(folder, "diff", "--cached")
 
     before = state()
-    assert program(*resume(program)).code == 0
+    assert codes_in(program(*resume(program, "--json"))) == ["workspace_drift"]
+    assert state() == before
+    assert program(*resume(program, "--rebaseline")).code == 0
     assert state() == before
 
 

@@ -278,7 +278,12 @@ def test_a_forgotten_session_is_gone_from_every_file_and_its_id_is_never_used_ag
 ) -> None:
     script = killed(program)
     other = program.script({"text": "The other one stays."})
-    assert program("run", "Stay.", "--script", other, "--workspace", repository, "--session", "s2").code == 0
+    assert (
+        program(
+            *("run", "Stay.", "--script", other, "--workspace", repository, "--session", "s2", "--checkpoints", "none")
+        ).code
+        == 0
+    )
     program.script({"text": "I look.", "calls": [LOOK]}, {"text": "I do it.", "calls": [WRITE]}, {"text": "Done."})
     listed = program("forget", "s1", "--json").document
     assert (listed["forgotten"], listed["sessions"]) == (False, ["s1"])
@@ -312,3 +317,52 @@ def test_a_session_that_is_worked_in_is_not_forgotten_and_one_that_is_not_there_
     assert program("forget", "nobody").code == 2
     assert program(*program.run("--session", "s1")).code == 0
     assert program("forget", "nobody", "--yes", "--json").document["code"] == "unknown_session"
+
+
+def test_a_turn_is_bound_by_itself_where_it_can_be_and_drift_then_parks(program: Program, repository: Path) -> None:
+    script = program.script({"text": "I do it.", "calls": [WRITE]}, {"text": "Done."})
+    program.killed_at("P8", *program.run("--session", "s1"))
+    assert "Content of the folder: kept by git" in program("show", "s1").out
+    (repository / "notes.txt").write_text("changed by somebody else\n")
+    parked = program("resume", "s1", "--script", script, "--json")
+    assert reasons(parked.document) == ["workspace_drift"]
+
+
+def test_where_it_cannot_be_a_person_is_told_once_with_the_code(program: Program) -> None:
+    program.script({"text": "Done."})
+    first = program(*program.run("--session", "s1"))
+    assert (first.code, first.err.count("[not_a_repository]")) == (0, 1)
+    assert "not kept, and not compared at a resume" in program("show", "s1").out
+    again = program(*program.run("--session", "s1"))
+    assert (again.code, "not_a_repository" in again.err) == (0, False)
+
+
+def test_a_session_that_was_not_bound_is_at_its_next_turn_where_that_has_become_possible(program: Program) -> None:
+    program.script({"text": "Done."})
+    assert program(*program.run("--session", "s1")).code == 0
+    git(program.workspace, "init", "-q")
+    (program.workspace / "notes.txt").write_text("mine\n")
+    assert program(*program.run("--session", "s1")).code == 0
+    assert program("show", "s1", "--json").document["run"]["checkpoints"] == "git"
+    shutil.rmtree(program.workspace / ".git")
+    weaker = program(*program.run("--session", "s1"))
+    assert (weaker.code, weaker.err.count("[not_a_repository]")) == (0, 1)
+
+
+def test_what_is_large_is_not_copied_unasked_and_is_where_it_is_asked_for(program: Program, repository: Path) -> None:
+    with (repository / "data.bin").open("wb") as data:
+        data.truncate(65 * 1024 * 1024)
+    program.script({"text": "Done."})
+    told = program(*program.run("--session", "s1"))
+    assert (told.code, told.err.count("[content_too_large]")) == (0, 1)
+    assert "refs/safepoint" not in git(repository, "for-each-ref")
+    assert program(*program.run("--session", "s2", "--checkpoints", "git")).code == 0
+    assert "refs/safepoint" in git(repository, "for-each-ref")
+
+
+def test_the_environment_turns_it_off(program: Program, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAFEPOINT_CHECKPOINTS", "none")
+    program.script({"text": "Done."})
+    quiet = program(*program.run("--session", "s1"))
+    assert (quiet.code, "Not bound" in quiet.err) == (0, False)
+    assert "refs/safepoint" not in git(repository, "for-each-ref")

@@ -295,5 +295,5 @@ def test_turns_may_be_bound_to_the_content_of_their_workspace(tmp_path: Path) ->
 
     anyio.run(partial(main, workspace=workspace, checkpoints="git"))
     for unusable in ({"workspace": None, "checkpoints": "git"}, {"checkpoints": "tape"}):
-        with pytest.raises(ValueError, match="needs a workspace, and is one of git, none"):
+        with pytest.raises(ValueError, match="needs a workspace, and is one of auto, git, none"):
             anyio.run(partial(main, **unusable))
