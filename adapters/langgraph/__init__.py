@@ -8,9 +8,10 @@ from __future__ import annotations
 from ..embedding.current_call import current_call
 from .blocking import SyncThreads, SyncTurn
 from .checkpointer import SafeCheckpointer
-from .promised import promised
+from .promises import promised
 from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
-from .threads import Threads, Turn
+from .threads import Threads
+from .turn import Turn
 from .verdict import ThreadVerdict
 
 __all__ = [

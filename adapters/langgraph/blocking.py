@@ -18,7 +18,9 @@ from langgraph.types import Command, StateSnapshot
 
 from ...domain.events.run import Budgets
 from ..embedding.blocking import SyncRecordedRun, SyncRuntime
-from .threads import Graph, States, Threads, Turn
+from .states import Graph, States
+from .threads import Threads
+from .turn import Turn
 from .verdict import ThreadVerdict
 
 Execute = Callable[[ToolCallRequest], ToolMessage | Command[Any]]

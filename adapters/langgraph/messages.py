@@ -158,3 +158,19 @@ def _steps_and_notices(items: Iterable[Item]) -> list[_Step | HostItem | UserIte
         elif isinstance(item, ResultItem):
             step.results[item.call_id] = item
     return order
+
+
+def left_open(state: Messages) -> list[AnyMessage]:
+    """Answers to calls of the newest step that no tool was called for, so that a provider takes the history."""
+    known = {message.id for message in state}
+    newest = next((one for one in reversed(state) if isinstance(one, AIMessage)), None)
+    if newest is None:
+        return []
+    said = "Not executed: the turn was interrupted before dispatch."
+    return [
+        ToolMessage(
+            said, name=call["name"], tool_call_id=call["id"] or "", status="error", id=result_id(newest, call["id"])
+        )
+        for call in newest.tool_calls
+        if result_id(newest, call["id"]) not in known
+    ]

@@ -6,99 +6,32 @@ happened: the state is brought to it before the graph goes on, so no call runs t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
-import anyio
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
-from langgraph.types import Command, StateSnapshot
+from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from ...application.open_call import CallRefused, OpenCall
 from ...application.record_run import ResumeParked
 from ...domain.events.run import Budgets
-from ...domain.events.tool import ToolCalled
 from ...domain.replay.items import HostItem, UserItem
-from ...ports.tool_catalog import BoundCall
-from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.runtime import Runtime
-from .messages import Differs, answers_since, id_of, lacking, last_turn, result_id, shown, step_of
-from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
+from .carrying_out import Execute, carried_out
+from .messages import Differs, id_of, lacking, last_turn, left_open
+from .refusals import NoOpenTurn, StateDiffers, ThreadNotSafe
+from .states import Graph, States
+from .turn import Turn
 from .verdict import ThreadVerdict, verdict_of
-
-Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
-Execute: TypeAlias = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-
-
-class States:
-    """Reads and updates the states of graphs; the checkpointer is one for event loops."""
-
-    async def get(self, graph: Graph, config: RunnableConfig) -> StateSnapshot:
-        """The state as it is saved."""
-        return await graph.aget_state(config)
-
-    async def update(self, graph: Graph, config: RunnableConfig, values: dict[str, Any] | None, as_node: str) -> None:
-        """Save what a node of the graph would have returned."""
-        await graph.aupdate_state(config, values, as_node=as_node)
 
 
 class Paused(Exception):
     """The block of a turn was left while its graph waits: the run is ended so that it can be resumed."""
-
-
-class Turn:
-    """One open turn of a thread; of `Threads.turn` or `Threads.resume`.
-
-    Attributes:
-        run: the recorded run.
-        config: for the graph: names the thread.
-        input: for the graph: the user's message, behind what the state lacks of an interrupted turn; None on a resume.
-        waits_at: the nodes that the graph waits at, once the block was left; the turn can then be resumed.
-    """
-
-    def __init__(self, run: RecordedRun, thread_id: str, user_message_id: str) -> None:
-        self.run = run
-        self.config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-        self.input: Any = None
-        self.waits_at: tuple[str, ...] = ()
-        self.order = anyio.Lock()
-        self._user_message_id = user_message_id
-        self._recording = anyio.Lock()
-        self._calls: dict[tuple[str, str | None], ToolCalled] = {}
-        self._recorded: set[str] = set()
-
-    def know(self, recorded: set[str]) -> None:
-        """Take the ids of messages that are recorded already."""
-        self._recorded |= recorded
-
-    async def record(self, state: Sequence[AnyMessage]) -> None:
-        """Record what the model said in this turn and what is not recorded yet, in order."""
-        async with self._recording:
-            for message in answers_since(state, self._user_message_id):
-                if str(message.id) not in self._recorded:
-                    await self._record(message)
-
-    async def _record(self, message: AIMessage) -> None:
-        self.run.check()  # the model was asked by the graph; what it may not have said is not carried out
-        step = await self.run.model_step(step_of(message))
-        self._recorded.add(str(message.id))
-        readable = len(message.tool_calls)
-        for asked, call in zip(message.tool_calls, step.calls, strict=False):
-            self._calls[str(message.id), asked["id"]] = call
-        for call in step.calls[readable:]:  # the graph calls no tool for it, and tells the model nothing
-            await _refuse(self.run, call)
-
-    def called(self, message: AIMessage, call_id: str | None) -> ToolCalled | None:
-        """The recorded call, None where its step was recorded before this turn was opened."""
-        return self._calls.get((str(message.id), call_id))
 
 
 class Threads:
@@ -186,7 +119,7 @@ class Threads:
                 lacks, _ = lacking(state, last_turn(before))
             except Differs as error:
                 raise StateDiffers(thread_id, str(error)) from error
-            lacks += _left_open([*state, *lacks])
+            lacks += left_open([*state, *lacks])
         known = {message.id for message in (*state, *lacks)}
         notices = [item for item in before[len(before) - _trailing(before) :] if id_of(item.event_id) not in known]
         said = [*notices, user, *after]
@@ -234,7 +167,7 @@ class Threads:
             turn.input = {self._key: lacks}  # the graph has not begun
         elif lacks:
             await self._save_what_has_ended(graph, turn.config)
-            lacks = [*_left_open([*state, *lacks]), *lacks]
+            lacks = [*left_open([*state, *lacks]), *lacks]
             await self._states.update(graph, turn.config, {self._key: lacks}, self._tools_node)
 
     async def _save_what_has_ended(self, graph: Graph, config: RunnableConfig) -> None:
@@ -302,85 +235,7 @@ class Threads:
         turn = self._open.get(thread_id)
         if turn is None:
             raise NoOpenTurn(thread_id)
-        state = self._of(request.state)
-        asked = request.tool_call
-        message = next(one for one in reversed(state) if isinstance(one, AIMessage) and asked["id"] in _call_ids(one))
-        await turn.record(state)
-        call = turn.called(message, asked["id"])
-        if call is None:
-            raise StateDiffers(thread_id, f"{asked['name']} is called for a message that is no part of the open turn")
-        async with self._in_order(turn, call):
-            answered = turn.run.answer(call)
-            if answered is not None:
-                return shown(answered, message, asked)
-            returned: ToolMessage | None = None
-            try:
-                async with turn.run.tool_call(call) as operation:
-                    returned = await _carried_out(operation, request, execute)
-            except CallRefused as refused:
-                return shown(refused.answer, message, asked)
-            answer = operation.answer
-            if returned is None or answer.code is not None or answer.is_error:
-                return shown(answer, message, asked)
-            return returned.model_copy(update={"id": result_id(message, asked["id"])})
-
-    def _in_order(self, turn: Turn, call: ToolCalled) -> AbstractAsyncContextManager[object]:
-        """Calls that may have an effect run one after the other, in call order; readers wait for nobody."""
-        bound = self._runtime.agent.catalog.bind(call.tool_name, call.args)
-        reads = isinstance(bound, BoundCall) and not bound.needs_permission
-        return nullcontext() if reads else turn.order
-
-
-async def _carried_out(operation: OpenCall, request: ToolCallRequest, execute: Execute) -> ToolMessage | None:
-    """Let the graph's own tool do it, with the stored arguments, and declare what came of it."""
-    stored = request.override(tool_call={**request.tool_call, "args": operation.arguments})
-    try:
-        with handed(operation.context):
-            returned = await execute(stored)
-    except GraphBubbleUp:
-        operation.error("The tool left its call by an interrupt or a jump; its effect is not certain.")
-        raise InterruptInTool(operation.call.tool_name) from None
-    except ToolInvocationError as error:
-        operation.refused(str(error))
-    except Exception as error:  # noqa: BLE001 (whatever a tool raises is an answer)
-        operation.error(error)
-    else:
-        if isinstance(returned, ToolMessage) and returned.status == "error":
-            operation.error(returned.content)
-        elif isinstance(returned, ToolMessage):
-            operation.result(returned.content)
-            return returned
-        else:
-            operation.result(returned)  # no strict JSON: the answer says that the effect did happen
-    return None
-
-
-async def _refuse(run: RecordedRun, call: ToolCalled) -> None:
-    try:
-        async with run.tool_call(call) as operation:
-            operation.refused("the graph could not read its arguments")
-    except CallRefused:
-        return
-
-
-def _call_ids(message: AIMessage) -> set[str | None]:
-    return {call["id"] for call in message.tool_calls}
-
-
-def _left_open(state: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Answers to calls of the newest step that no tool was called for, so that a provider takes the history."""
-    known = {message.id for message in state}
-    newest = next((one for one in reversed(state) if isinstance(one, AIMessage)), None)
-    if newest is None:
-        return []
-    said = "Not executed: the turn was interrupted before dispatch."
-    return [
-        ToolMessage(
-            said, name=call["name"], tool_call_id=call["id"] or "", status="error", id=result_id(newest, call["id"])
-        )
-        for call in newest.tool_calls
-        if result_id(newest, call["id"]) not in known
-    ]
+        return await carried_out(turn, self._of(request.state), self._runtime.agent.catalog, request, execute)
 
 
 def _trailing(items: Sequence[Any]) -> int:
