@@ -141,13 +141,13 @@ def test_what_a_draft_takes_in_later_does_not_reach_its_earlier_states_nor_the_o
 
 def test_a_call_is_kept_until_it_is_certain_what_came_of_it() -> None:
     r = Facts()
-    history = [r.opened(), *r.step("a", "b", "c", "d"), r.refusal("a")]
+    history: list[Event] = [r.opened(), *r.step("a", "b", "c", "d"), r.refusal("a")]
     dispatches = [r.dispatch("b"), r.dispatch("c")]
     history += [*dispatches, r.outcome("b")]
     history.append(r.outcome("c", effect=Effect.UNKNOWN))
     run = run_of(history)
     assert sorted(run.calls) == ["c", "d"]
-    operations = {operation.call_id: operation for operation in operations_of(run)}
+    operations = {str(operation.call_id): operation for operation in operations_of(run)}
     assert {call_id: operation.called is None for call_id, operation in operations.items()} == {
         "a": True,
         "b": True,
