@@ -12,38 +12,31 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from ..domain.commands import AppendLate
 from ..domain.errors import StoreError, WriteRefused
-from ..domain.events.event import Json
-from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
-from ..domain.events.session import NoticePosted
 from ..domain.file_evidence import FileChange
-from ..domain.identifiers import ClaimId, NoticeId, SessionId, derive_id
+from ..domain.identifiers import ClaimId, SessionId
 from ..domain.planning.facts import SegmentFacts
 from ..domain.planning.outcome import Park, Reason
 from ..domain.reasons import ParkReason
-from ..domain.sentences import SentenceId
 from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, Materialized
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.ids import Ids
 from ..ports.workspace import WorkspaceIdentity, WorkspaceSeen
 from .agent import Agent
+from .drift_facts import DriftFacts
 from .expected_content import checkpoint_of
 from .ledger import CommandLedger
-from .lineage import reading_of
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .plan_resume import Planned, PlanRequest, PlanResume, fresh_ids
 from .repair_session import Repair
 from .resume_run import Parked, busy_reason
 from .run_checkpoints import why_not
-from .spines import RunSpine, Spines
+from .spines import Spines
 
 DoneT = TypeVar("DoneT")
 
 MATERIALIZED: Final = "workspace.materialized"
-TRANSITIONED: Final = "workspace.transitioned"
-_PATHS_RECORDED_MAX: Final = 1_000
 _REBASELINED: Final = frozenset(
     {
         ParkReason.WORKSPACE_DRIFT,
@@ -53,7 +46,6 @@ _REBASELINED: Final = frozenset(
     }
 )
 _ISOLATED: Final = frozenset({ParkReason.WORKSPACE_DRIFT})
-_ALL_FILES: Final = "every file that you rely on"
 
 CarryOver: TypeAlias = Callable[[str, str, Sequence[FileChange]], str | None]
 """Brings into a new folder what settled operations left in the old one; says why it could not."""
@@ -119,8 +111,7 @@ class AcceptDrift:
         new_folder: Callable[[], str],
         carry_over: CarryOver,
     ) -> None:
-        self._store = store
-        self._ledger = ledger
+        self._facts = DriftFacts(store, ledger, spines, failpoints)
         self._ownership = ownership
         self._repair = repair
         self._plan = plan
@@ -177,7 +168,7 @@ class AcceptDrift:
             plan = planned.plan
             if not isinstance(plan, Park) or resolvable.isdisjoint(plan.codes):
                 return NothingHasDrifted() if not isinstance(plan, Park) else Parked(session_id, plan.reasons)
-            source = self._source(session_id)
+            source = self._facts.source(session_id)
             if not resolvable.issuperset(plan.codes) or source is None or agent.checkpoints is None:
                 return Parked(session_id, plan.reasons, plan.notes, (), repaired)
             return write(_Seen(owned, planned, source, agent.checkpoints))
@@ -198,29 +189,13 @@ class AcceptDrift:
         with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
             self._ownership.release(owned)
 
-    def _source(self, session_id: SessionId) -> SegmentFacts | None:
-        head = self._ledger.session(session_id).head
-        if head is None:
-            return None
-        with self._store.snapshot() as reader:
-            reading = reading_of(reader, head.run_id)
-        return reading if isinstance(reading, SegmentFacts) else None
-
     def _rebaseline(self, agent: Agent, by: str, seen: _Seen) -> Rebaselined | Parked:
         captured: Capture = seen.checkpoints.capture(str(agent.workspace), self._new_key())
         if not isinstance(captured, Checkpoint):
             return _failed(seen, why_not(captured))
         paths, epoch = _paths(seen.planned), _epoch(seen) + 1
         identity = str(agent.workspace_identity)
-        fact = WorkspaceRebaselined(
-            **self._spine(seen),
-            workspace_identity=identity,
-            workspace_epoch=epoch,
-            **captured._asdict(),
-            changed_paths=paths[:_PATHS_RECORDED_MAX],
-        )
-        told: dict[str, Json] = {"paths": [*(paths or (_ALL_FILES,))], "by": by}
-        self._write(seen, fact, self._notice(seen, fact.event_id, SentenceId.WORKSPACE_REBASELINED, told))
+        self._facts.rebaselined(seen.owned, seen.source, identity, captured, epoch=epoch, paths=paths, by=by)
         return Rebaselined(paths, epoch)
 
     def _isolate(self, agent: Agent, by: str, seen: _Seen) -> Isolated | Parked:
@@ -242,56 +217,9 @@ class AcceptDrift:
             return _failed(seen, why_not(captured))
         if not seen.planned.changes and captured.tree_id != baseline.baseline.tree_id:
             return _failed(seen, "what was written out is not what was kept")
-        self._transition(seen, agent, by, workspace, captured)
+        identity = str(agent.workspace_identity)
+        self._facts.transitioned(seen.owned, seen.source, identity, workspace, captured, epoch=_epoch(seen), by=by)
         return Isolated(workspace.canonical_path, folder, captured.ref)
-
-    def _transition(self, seen: _Seen, agent: Agent, by: str, workspace: WorkspaceSeen, kept: Checkpoint) -> None:
-        epoch = _epoch(seen)
-        moved = WorkspaceTransitioned(
-            **self._spine(seen),
-            from_identity=str(agent.workspace_identity),
-            to_identity=workspace.identity,
-            workspace_epoch=epoch,
-            path=workspace.canonical_path,
-            checkpoint_ref=kept.ref,
-        )
-        told: dict[str, Json] = {"path": workspace.canonical_path, "by": by}
-        self._write(seen, moved, self._notice(seen, moved.event_id, SentenceId.WORKSPACE_TRANSITIONED, told))
-        self._failpoints.hit(TRANSITIONED)
-        source = self._source(seen.owned.session_id)
-        assert source is not None
-        accepted = CheckpointAccepted(
-            **self._spine(seen),
-            workspace_identity=workspace.identity,
-            workspace_epoch=epoch,
-            high_water=source.ref.high_water,
-            digest=source.ref.digest,
-            **kept._asdict(),
-        )
-        self._write(seen, accepted, None)
-
-    def _spine(self, seen: _Seen) -> RunSpine:
-        opening = seen.source.opening
-        assert opening is not None
-        return self._spines.run(opening.identity)
-
-    def _notice(self, seen: _Seen, of: str, sentence: SentenceId, told: dict[str, Json]) -> NoticePosted:
-        return NoticePosted(
-            **self._spines.session(seen.owned.session_id),
-            notice_id=NoticeId(derive_id(of, "workspace")),
-            sentence_id=sentence,
-            parameters=told,
-        )
-
-    def _write(
-        self,
-        seen: _Seen,
-        fact: WorkspaceRebaselined | WorkspaceTransitioned | CheckpointAccepted,
-        notice: NoticePosted | None,
-    ) -> None:
-        owned = seen.owned
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        self._ledger.execute(AppendLate(*guard, seen.source.ref.run_id, fact, notice=notice))
 
 
 def _epoch(seen: _Seen) -> int:
