@@ -141,7 +141,7 @@ class Stage:
     def _program(self, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "safepoint", *words, "--store", str(self.folder / "store.sqlite")],
-            env={**os.environ, **environment},
+            env={**os.environ, "SAFEPOINT_CHECKPOINTS": "none", **environment},  # wherever temporary folders lie
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

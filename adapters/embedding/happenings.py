@@ -15,11 +15,14 @@ from anyio.lowlevel import current_token
 from ...application.agent_loop import RunOutcome
 from ...application.run_agent import Screen
 from ...domain.identifiers import RunId, SessionId
+from ...ports.checkpoints import Unsupported
 from ...ports.model_step import TextDelta, ThinkingDelta
+from ...ports.workspace import CouldNotLook
 
 __all__ = [
     "CallAnswered",
     "CallMade",
+    "ContentNotBound",
     "Happening",
     "Happenings",
     "RunBegan",
@@ -32,6 +35,18 @@ __all__ = [
 
 BUFFERED_MAX: Final = 10_000
 """Happenings that wait for a watcher; what comes while so many wait is left out, and counted."""
+
+
+class ContentNotBound(NamedTuple):
+    """The run that begins next is not bound to the content of its workspace, because that was not possible. ADR 0081.
+
+    Attributes:
+        code: why, such as `not_a_repository`; None where it could not be looked at.
+    """
+
+    session_id: SessionId
+    code: str | None
+    detail: str
 
 
 class RunBegan(NamedTuple):
@@ -71,7 +86,9 @@ class RunFinished(NamedTuple):
     outcome: RunOutcome | None
 
 
-Happening: TypeAlias = RunBegan | TextDelta | ThinkingDelta | CallMade | CallAnswered | ToolProgress | RunFinished
+Happening: TypeAlias = (
+    ContentNotBound | RunBegan | TextDelta | ThinkingDelta | CallMade | CallAnswered | ToolProgress | RunFinished
+)
 Watch: TypeAlias = Callable[[Happening], None]
 
 
@@ -158,4 +175,8 @@ class Watchers:
         def note(tool_name: str, what: str) -> None:
             tell(CallMade(tool_name) if what == "called" else CallAnswered(tool_name))
 
-        return Screen(tell, note, progress), tell
+        def not_bound(why: Unsupported | CouldNotLook) -> None:
+            code = str(why.why) if isinstance(why, Unsupported) else None
+            tell(ContentNotBound(self._session_id, code, why.detail))
+
+        return Screen(tell, note, progress, not_bound), tell

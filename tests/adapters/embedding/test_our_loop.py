@@ -59,7 +59,9 @@ def test_what_happens_is_seen_while_it_happens(tmp_path: Path) -> None:
     seen = anyio.run(main)
     assert seen == watched
     kinds = [type(happening) for happening in seen if not isinstance(happening, events.TextDelta)]
-    assert kinds == [events.RunBegan, events.CallMade, events.CallAnswered, events.RunFinished]
+    assert kinds == [
+        *(events.ContentNotBound, events.RunBegan, events.CallMade, events.CallAnswered, events.RunFinished),
+    ]
     assert "".join(one.text for one in seen if isinstance(one, events.TextDelta)) == "Paid."
 
 
@@ -293,7 +295,23 @@ def test_turns_may_be_bound_to_the_content_of_their_workspace(tmp_path: Path) ->
                 stored = b"".join(row.state for row in reader.read(f"run:{result.run_id}"))
             assert stored.count(b"workspace.checkpoint_accepted.v1") == 2
 
+    anyio.run(partial(main, workspace=workspace))
     anyio.run(partial(main, workspace=workspace, checkpoints="git"))
     for unusable in ({"workspace": None, "checkpoints": "git"}, {"checkpoints": "tape"}):
         with pytest.raises(ValueError, match="needs a workspace, and is one of auto, git, none"):
             anyio.run(partial(main, **unusable))
+
+
+def test_a_program_is_told_that_a_turn_could_not_be_bound_to_content(tmp_path: Path) -> None:
+    watched: list[safepoint.events.Happening] = []
+
+    async def main(**more: Any) -> None:
+        async with opened(tmp_path, workspace=tmp_path, **more) as runtime:
+            await runtime.session("bill").run("Pay.", watch=watched.append)
+
+    anyio.run(main)
+    (told,) = (one for one in watched if isinstance(one, safepoint.events.ContentNotBound))
+    assert (told.session_id, told.code) == ("bill", "not_a_repository")
+    watched.clear()
+    anyio.run(partial(main, checkpoints="none"))
+    assert not any(isinstance(one, safepoint.events.ContentNotBound) for one in watched)
