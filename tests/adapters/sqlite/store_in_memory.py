@@ -95,7 +95,7 @@ class StoreInMemory:
         raw = self._readers.look_at(content)
         raw.text_factory = bytes  # a text that is none any more is content, too
         try:
-            made = raw.execute("SELECT * FROM sqlite_master").fetchall()
+            made = raw.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
             names = [name.decode() for kind, name, *_ in made if kind == b"table"]
             rows = [raw.execute(f'SELECT * FROM "{name}"').fetchall() for name in names]
             views = {name.encode() for name in names_of_views()}
