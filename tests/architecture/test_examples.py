@@ -49,6 +49,7 @@ SAYS = {
     "mcp_tools.py": ["balance: 100", "ToolNotOver", "a person looks what became of bank__pay", "['10']"],
     "openai_agents_agent.py": ["9", "a person looks what became of pay", "Paid.", "['10']"],
     "pydantic_ai_agent.py": ["9", "a person looks what became of pay", "Paid.", "['0']"],
+    "own_reconciler.py": ["killed", "parked: dangling_tool_state", "The bill is paid, once.", "payments: 1"],
     "own_sink.py": ["execution_started 1", "execution_completed 1"],
     "provider_histories.py": [
         "['ThinkingBlock', 'CallBlock'] tool_use",
