@@ -14,7 +14,7 @@ from ..domain.events.tool import Effect, ToolCalled, ToolDispatched
 from ..domain.identifiers import key_of
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
-from ..domain.tool_results import PreparedResult
+from ..domain.tool_results import PreparedResult, of_this_delivery_alone
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import Settled, ToolContext
@@ -90,12 +90,13 @@ class AfterDispatch:
         """Commit T2 for an implementation that will not start: T1 is durable, the effect is none."""
         said = render(sentence, {"by": self._stopping.by})
         code = ResponseCode.NOT_EXECUTED_INTERRUPTED
-        prepared = PreparedResult(said, is_error=True, effect=Effect.NONE, code=code)
+        prepared = _of_all_deliveries(dispatch, PreparedResult(said, is_error=True, effect=Effect.NONE, code=code))
         await self._recorder.outcome(response_of(self._recorder.spine(), call, dispatch.operation_id, prepared))
 
     async def _commit(self, call: ToolCalled, ready: Ready, settled: Settled) -> None:
         operation_id, left = ready.dispatch.operation_id, settled.left_running
-        response = response_of(self._recorder.spine(), call, operation_id, settled.result)
+        prepared = _of_all_deliveries(ready.dispatch, settled.result)
+        response = response_of(self._recorder.spine(), call, operation_id, prepared)
         background = None if left is None else background_of(self._recorder.spine(), operation_id, left)
         await self._recorder.outcome(response, background)
         if ready.slot is not None and left is None:
@@ -112,4 +113,17 @@ class AfterDispatch:
             report=lambda line: self._report(call.tool_name, line[:PROGRESS_CHARS_MAX]),
             failpoints=self._failpoints,
             evidence=dispatch.evidence,
+            redelivery=_delivered_before(dispatch),
         )
+
+
+def _delivered_before(dispatch: ToolDispatched) -> bool:
+    """Whether it is one more delivery of an earlier call's key (F9): then it has not the key of its own operation."""
+    return dispatch.idempotency_key not in (None, key_of(dispatch.operation_id))
+
+
+def _of_all_deliveries(dispatch: ToolDispatched, prepared: PreparedResult) -> PreparedResult:
+    """What is known after a delivery: that it did nothing itself says nothing of an earlier one with its key."""
+    if prepared.effect is Effect.NONE and _delivered_before(dispatch):
+        return of_this_delivery_alone(prepared)
+    return prepared

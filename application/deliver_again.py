@@ -159,6 +159,7 @@ class DeliverAgain:
             report=lambda line: delivery.report(dispatch.tool_name, line),
             failpoints=self._failpoints,
             evidence=dispatch.evidence,
+            redelivery=dispatch.contract.mode is RecoveryMode.IDEMPOTENT,
         )
 
 

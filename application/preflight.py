@@ -14,6 +14,8 @@ from ..domain.events.session import EffectWatched, GrantPosted
 from ..domain.events.tool import RecoveryMode, ToolCalled
 from ..domain.identifiers import GrantId, OperationId
 from ..domain.operation.repeat_guard import freely_repeated, renamed_effect, repeated_effect
+from ..domain.operation.state import operations_of
+from ..domain.operation.watch_list import unsettled_delivery
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.session.state import Session
@@ -125,7 +127,7 @@ class Preflight:
         if not bound.needs_permission:
             return Admitted(bound, asked)
         session, now = await self._recorder.session(), self._recorder.spine()["occurred_at"]
-        again = _delivered_before(session, bound, asked, now)
+        again = await self._delivered_before(session, bound, asked, now)
         key = None if again is None else again.idempotency_key
         watched = repeated_effect(session, bound.contract, asked, key, now) or self._renamed(session, call, bound)
         repeats = None if watched is None else watched.operation_id
@@ -142,6 +144,19 @@ class Preflight:
                 return _denied(by, why) if repeats is None else _unasked_repeat(call)
             case Undecided():
                 return _undecided() if repeats is None else _unasked_repeat(call)
+
+    async def _delivered_before(
+        self, session: Session, bound: BoundCall, asked: str, now: Timestamp
+    ) -> EffectWatched | None:
+        """An earlier, uncertain delivery of the same idempotent call whose key is still valid (F9)."""
+        if bound.contract.mode is not RecoveryMode.IDEMPOTENT:
+            return None
+        watched = [one for one in session.watched.values() if one.args_hash == asked]
+        here = None if watched else unsettled_delivery(operations_of(await self._recorder.run()), asked)
+        for one in (*watched, *([] if here is None else [here])):
+            if one.idempotency_key is not None and (one.key_valid_until is None or now <= one.key_valid_until):
+                return one
+        return None
 
     def _renamed(self, session: Session, call: ToolCalled, bound: BoundCall) -> EffectWatched | None:
         return None if bound.contract.repeat_free else renamed_effect(session, call.args, self._names)
@@ -160,17 +175,6 @@ def _unasked(session: Session, bound: BoundCall, asked: str, again: EffectWatche
     """The watched effect that the call repeats with nobody's leave, by its key or its contract; T1 names it."""
     known = again or next(freely_repeated(session, bound.contract, asked), None)
     return None if known is None else known.operation_id
-
-
-def _delivered_before(session: Session, bound: BoundCall, asked: str, now: Timestamp) -> EffectWatched | None:
-    """An earlier, uncertain delivery of the same idempotent call whose key is still valid (F9)."""
-    if bound.contract.mode is not RecoveryMode.IDEMPOTENT:
-        return None
-    for watched in session.watched.values():
-        valid = watched.key_valid_until is None or now <= watched.key_valid_until
-        if watched.args_hash == asked and watched.idempotency_key is not None and valid:
-            return watched
-    return None
 
 
 def _unreadable(arguments: NotStrictJson) -> Refused:

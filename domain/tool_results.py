@@ -96,6 +96,14 @@ def refused(message: str) -> PreparedResult:
     return PreparedResult(said, is_error=True, effect=Effect.NONE, code=ResponseCode.REFUSED_WITHOUT_EFFECT)
 
 
+def of_this_delivery_alone(prepared: PreparedResult) -> PreparedResult:
+    """Prepare the answer where one more delivery of a key did nothing, and an earlier one may have had its effect."""
+    said = str(prepared.result)
+    detail = sayable(f"an earlier delivery with the same key may have had the effect; this one: {said}")
+    shown = render(SentenceId.TOOL_RAISED, {"detail": detail})
+    return PreparedResult(shown, is_error=True, effect=Effect.UNKNOWN, code=prepared.code)
+
+
 def timed_out(seconds: float, *, effect: Effect) -> PreparedResult:
     """Prepare the answer for a tool that did not finish within its time."""
     said = SentenceId.TOOL_TIMED_OUT if effect is Effect.UNKNOWN else SentenceId.TOOL_TIMED_OUT_WITHOUT_EFFECT

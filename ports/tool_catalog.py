@@ -66,6 +66,9 @@ class ToolContext:
         cancel: set when the tool should stop; it has a bounded time to do so.
         report: takes a line of progress for the user; not durable, never waits.
         evidence: what T1 recorded to compare with later; None where the tool computes none.
+        redelivery: the key was delivered before, and what came of that is not known. What is returned then is taken for
+            the outcome of all deliveries: return only what answers the keyed call itself, and raise for anything that
+            may have been said before the key was looked at (a token that has expired). ADR 0056.
     """
 
     identity: ExecutionIdentity
@@ -76,6 +79,7 @@ class ToolContext:
     report: Callable[[str], None]
     failpoints: Failpoints
     evidence: Json = None
+    redelivery: bool = False
 
     def cancelled(self) -> bool:
         """True when the tool should stop."""

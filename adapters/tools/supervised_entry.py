@@ -52,6 +52,7 @@ def context_json(context: ToolContext) -> dict[str, Json]:
         "idempotency_key": context.idempotency_key,
         "workspace": str(context.workspace),
         "evidence": context.evidence,
+        "redelivery": context.redelivery,
     }
 
 
@@ -65,6 +66,7 @@ def _context_from(given: Any) -> ToolContext:
         report=lambda _: None,
         failpoints=_Unconnected(),
         evidence=given.evidence,
+        redelivery=given.redelivery,
     )
 
 

@@ -15,10 +15,10 @@ from ..events.tool import Effect, RecoveryMode, Statement, ToolAttested, ToolRec
 from ..identifiers import OperationId
 from ..session.state import Session
 from .repeat_guard import arguments_only_hash
-from .state import Operation
+from .state import Operation, Phase
 
 _OF_THE_TURN = frozenset({WatchStatus.RECOVERED, WatchStatus.ATTESTED})
-"""An effect that is certain is watched for the continuation of its turn only: the model was never shown its outcome."""
+"""An effect that is certain is watched for the continuation of its turn only."""
 
 
 def uncertain(session: Session, operations: Iterable[Operation], seed: Event) -> tuple[EffectWatched, ...]:
@@ -29,14 +29,44 @@ def uncertain(session: Session, operations: Iterable[Operation], seed: Event) ->
         operations: of the run.
         seed: the terminal event, or the one that gives the run up.
     """
+    operations = tuple(operations)
     found = (
         (operation, status)
         for operation in operations
-        if (status := operation.uncertainty) is not None
+        if not _delivered_once_more(operation, operations)
+        and (status := operation.uncertainty) is not None
         and operation.mode is not RecoveryMode.REPLAY_SAFE
         and operation.operation_id not in session.watched
     )
     return tuple(_watched(seed, operation, status, position) for position, (operation, status) in enumerate(found))
+
+
+def unsettled_delivery(operations: Iterable[Operation], args_hash: str) -> EffectWatched | None:
+    """The newest idempotent call of a run with these arguments, where its outcome is not known: its key is used again.
+
+    Within the run nothing is on the session's watch list yet, and a model's equal call is its own decision; but of an
+    idempotent one the recorded key is what makes it harmless.
+    """
+    equal = [
+        one
+        for one in operations
+        if one.dispatch is not None
+        and one.dispatch.args_hash == args_hash
+        and one.mode is RecoveryMode.IDEMPOTENT
+        and one.phase is Phase.SETTLED
+    ]
+    if not equal or equal[-1].uncertainty is None or equal[-1].dispatch is None:
+        return None
+    return _watched(equal[-1].dispatch, equal[-1], WatchStatus.UNKNOWN)
+
+
+def _delivered_once_more(operation: Operation, operations: tuple[Operation, ...]) -> bool:
+    """Whether a later call of the run delivered the same key: the later outcome counts."""
+    key = operation.idempotency_key if operation.mode is RecoveryMode.IDEMPOTENT else None
+    if key is None:
+        return False
+    last = next(one for one in reversed(operations) if one.idempotency_key == key)
+    return last.operation_id != operation.operation_id
 
 
 def settled(
@@ -63,7 +93,10 @@ def _certain(
     dispatch = operation.dispatch
     if dispatch is None or dispatch.contract.mode is RecoveryMode.REPLAY_SAFE:
         return ()
-    may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id
+    # A continuation is shown the outcome. An equal idempotent call after that is a new effect with a key of its own: to
+    # the recorded one the receiver would do nothing, and the model be told of an old answer as if it were new.
+    shown_and_new = dispatch.contract.mode is RecoveryMode.IDEMPOTENT
+    may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id and not shown_and_new
     if status is not None and may_be_continued:
         return (_watched(seed, operation, status),)
     if dispatch.operation_id in session.watched:

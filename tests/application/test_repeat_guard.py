@@ -154,6 +154,35 @@ def test_an_equal_call_within_the_same_run_is_the_models_own_decision() -> None:
     assert len(process.ledger.session(result.session_id).watched) == 1, "the first one is not certain by that"
 
 
+def test_an_equal_idempotent_call_within_the_same_run_is_delivered_with_the_recorded_key() -> None:
+    process, pay = Process(), Unsure(recovery="idempotent", key_valid_seconds=3600)
+    pays_thrice = [calls(("pay", {"amount": 3}))] * 3
+    result = go(lambda: process.turn("pay", PlannedModel([*pays_thrice, says("done")]), [pay.function]))
+    assert [one.effect for one in process.responses(result.run_id)] == [Effect.UNKNOWN, Effect.DONE, Effect.DONE]
+    assert pay.keys[0] == pay.keys[1] != pay.keys[2]
+    assert process.ledger.session(result.session_id).watched == {}, "the later outcome of the key counts"
+
+
+def test_one_more_delivery_that_did_nothing_leaves_the_effect_of_its_key_unknown() -> None:
+    errors: list[Exception] = [OSError("reset"), RefusedWithoutEffect("no network")]
+    told = list[bool]()
+
+    @tool(recovery="idempotent", key_valid_seconds=3600)
+    def pay(context: ToolContext, amount: int) -> str:
+        """Pay."""
+        told.append(context.redelivery)
+        if errors:
+            raise errors.pop(0)
+        return "paid"
+
+    process, call = Process(), calls(("pay", {"amount": 3}))
+    result = go(lambda: process.turn("pay", PlannedModel([call, call, says("done")]), [pay]))
+    assert [one.effect for one in process.responses(result.run_id)] == [Effect.UNKNOWN, Effect.UNKNOWN]
+    assert "no network" in str(process.responses(result.run_id)[1].result)
+    assert len(process.ledger.session(result.session_id).watched) == 1
+    assert told == [False, True]
+
+
 def test_an_idempotent_call_is_delivered_with_the_recorded_key_unasked() -> None:
     process, pay = Process(), Unsure(recovery="idempotent", key_valid_seconds=3600)
     operation_id = one_unsure_payment(process, pay)

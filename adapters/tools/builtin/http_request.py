@@ -187,11 +187,22 @@ class HttpTool:
             )
         except NothingSent as error:
             raise RefusedWithoutEffect(str(error)) from error
-        unfinished = _UNFINISHED_WITH_KEY if promise is RecoveryMode.IDEMPOTENT else _UNFINISHED
-        if method not in _READING and (answer.status >= 500 or answer.status in unfinished):
+        if method not in _READING and not _says_what_became_of_it(answer.status, promise, context):
             shown = answer.body.decode("utf-8", "replace")[:SHOWN_CHARS_MAX]
             raise NoFinalAnswer(f"the server answered {answer.status}, which does not say what became of it: {shown}")
         return answer
+
+
+def _says_what_became_of_it(status: int, promise: RecoveryMode, context: ToolContext) -> bool:
+    """Whether a status answers the request itself.
+
+    Of a key that was delivered before, only success does: everything else may come from a layer that never looked at
+    the key (a token that has expired, a route that moved), while the first delivery was carried out.
+    """
+    if context.redelivery:
+        return 200 <= status < 300
+    unfinished = _UNFINISHED_WITH_KEY if promise is RecoveryMode.IDEMPOTENT else _UNFINISHED
+    return status < 500 and status not in unfinished
 
 
 def _origin(url: str) -> str | None:

@@ -302,16 +302,47 @@ def test_r3_043_a_server_that_ignores_keys_is_not_asked_again() -> None:
     lost(ignoring, None, use)
 
 
-def test_a_refusal_of_the_second_delivery_is_the_known_answer_and_pays_nothing_more() -> None:
+@pytest.mark.parametrize("status", [302, 400, 401, 402, 403, 404, 409, 410, 422, 429, 500])
+def test_what_is_answered_to_the_second_delivery_is_no_outcome_unless_it_is_a_success(status: int) -> None:
+    """A token that has expired, or a route that moved, is answered before anybody looks at the key."""
+
+    def use(world: World, server: Effects, catalog: FunctionCatalog) -> None:
+        process = Process(world)
+        left = became(process, catalog)
+        assert isinstance(left, LeftAlone)
+        assert left.why is Left.NOT_DELIVERED
+        assert str(status) in left.detail
+        assert process.responses(process.head()) == []
+        assert became(process, catalog) == Completed(Observation.REDELIVERED, is_error=False)
+        assert len(server.done) == 1
+
+    lost(then((201, "ok"), (status, "not now"), (201, "ok")), DAY, use)
+
+
+def test_once_the_settled_answer_was_shown_an_equal_call_is_a_new_payment_with_a_new_key() -> None:
     def use(world: World, server: Effects, catalog: FunctionCatalog) -> None:
         process = Process(world)
         assert became(process, catalog) == Completed(Observation.REDELIVERED, is_error=False)
-        (response,) = process.responses(process.head())
-        assert isinstance(response.result, dict)
-        assert (response.result["status"], response.result["text"]) == (402, '"declined"')
-        assert len(server.done) == 1
+        pay = calls(("http_request", {"url": f"{server.url}/pay", "method": "POST", "body": "7"}))
+        assert isinstance(go(lambda: process.resume([pay, says("paid twice")], catalog)), Continued)
+        assert (server.count(), len(server.done)) == (3, 2)
 
-    lost(then((201, "ok"), (402, "declined")), DAY, use)
+    lost(honouring, DAY, use)
+
+
+@pytest.mark.parametrize(("second", "effect"), [(200, Effect.DONE), (401, Effect.UNKNOWN)])
+def test_an_equal_call_after_an_answer_that_says_nothing_has_the_same_key_and_the_same_rule(
+    second: int, effect: Effect
+) -> None:
+    with serving(then((500, "paid, and fell over"), (second, "again"))) as server:
+        process = Process()
+        pay = calls(("http_request", {"url": f"{server.url}/pay", "method": "POST", "body": "7"}))
+        catalog = FunctionCatalog([HttpTool({server.url: DAY})])
+        result = go(lambda: process.turn("pay", PlannedModel([pay, pay, says("ok")]), catalog))
+        assert (server.count(), len(server.done)) == (2, 1)
+        assert [one.effect for one in process.responses(result.run_id)] == [Effect.UNKNOWN, effect]
+        watched = process.ledger.session(result.session_id).watched
+        assert len(watched) == (effect is Effect.UNKNOWN)
 
 
 def test_a_failure_of_the_second_delivery_settles_nothing_and_a_third_may() -> None:
