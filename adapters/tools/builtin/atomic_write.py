@@ -154,7 +154,8 @@ def _or_as_it_was(target: ConfinedPath, folder: int | None = None, temporary: st
 def _write(folder: int, temporary: str, data: bytes, prior: FileState, status: os.stat_result | None) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary, dir_fd=folder)  # of an earlier delivery of this operation, which is over
-    file = os.open(temporary, _NEW_FILE, 0o666, dir_fd=folder)
+    # A file that is replaced may be for its owner's eyes alone: so is its new content, until it has its permissions.
+    file = os.open(temporary, _NEW_FILE, 0o666 if prior.mode is None else 0o600, dir_fd=folder)
     try:
         rest = memoryview(data)
         while rest:

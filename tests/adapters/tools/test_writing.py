@@ -43,6 +43,23 @@ def test_a_file_is_written_and_replaced_as_a_whole(context: ToolContext, workspa
     assert contents(workspace) == {"a.txt": b""}
 
 
+def test_the_new_content_of_a_private_file_is_private_before_it_has_its_name(
+    context: ToolContext, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = workspace / "secret.env"
+    secret.write_text("TOKEN=1\n")
+    secret.chmod(0o600)
+    modes, write = list[int](), os.write
+
+    def watched(descriptor: int, data: bytes) -> int:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", watched)
+    append_file(context, "secret.env", "TOKEN=2\n")
+    assert set(modes) == {0o600}
+
+
 def test_missing_folders_are_made(context: ToolContext, workspace: Path) -> None:
     write_file(context, "a/b/c.txt", "x")
     assert (workspace / "a" / "b" / "c.txt").read_text() == "x"
