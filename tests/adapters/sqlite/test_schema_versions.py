@@ -160,8 +160,13 @@ ON_STORES: dict[str, tuple[str, ...]] = {
     "restore": ("OTHER",),
     "export": ("s1", "--out", "FOLDER/copy.sqlite"),
     "import": ("HISTORY",),
+    "reconcile": ("s1",),
+    "gc": (),
+    "forget": ("s1", "--yes"),
+    "workspace": ("show",),
 }
-WITHOUT_STORE = {"judge", "demo"}
+WITHOUT_STORE = {"judge", "demo", "checkpoint"}
+"""`checkpoint` looks at a workspace, and needs only to know where the store stands."""
 
 
 def test_every_command_that_works_on_a_store_is_tried_on_a_newer_one() -> None:
