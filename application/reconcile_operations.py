@@ -7,7 +7,7 @@ is compared, a handle is looked up; the rest is parked for a person. Each step m
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,12 @@ from ..domain.reasons import RecoveryReason, WriteRefusal
 from ..domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
 from ..domain.tool_results import PreparedResult
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
-from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
+from ..ports.reconciler import AskedOperation, Observed, Reconciler
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
 from .deliver_again import DeliverAgain, Delivery, ignore, same_tool
+from .looking_up import looked_up, tidied
 from .ownership import Owned
 from .reconcilers import Reconcilers
 from .reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
@@ -113,6 +114,11 @@ class ReconcileOperations:
             named = [one for one in found if run_id in (None, one[0])]
         return tuple([await self._one(owned, hands, *one, stopping) for one in named])
 
+    async def parked_before(self, owned: Owned, those: Collection[OperationId]) -> tuple[OperationReconciled, ...]:
+        """The operations of the session that have no outcome because they were parked, without `those`."""
+        found = await in_thread(lambda: list(self._operations.parked(owned.session_id)))
+        return tuple(one for one in found if one.operation_id not in those)
+
     async def _one(
         self, owned: Owned, hands: Hands, run_id: RunId, operation_id: OperationId, stopping: Stopping
     ) -> OperationReconciled:
@@ -177,12 +183,9 @@ class ReconcileOperations:
         if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:
             return seen.unusable_workspace  # parking is for good, and the folder may come back
         asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity)
-        try:
-            observed = await in_thread(partial(reconciler.observe, asked))
-        except NotSeenNow as error:
-            return LeftAlone(Left.NOT_SEEN, str(error))
-        except Exception as error:  # noqa: BLE001 (a third party's code: it could not look, which proves nothing)
-            return LeftAlone(Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} raised {type(error).__name__}")
+        observed = await in_thread(partial(looked_up, reconciler, asked))
+        if isinstance(observed, LeftAlone):
+            return observed
         if observed.observation is Observation.HANDLE_RUNNING:
             return LeftAlone(Left.HANDLE_RUNNING, observed.detail)
         if wrong := misfit(contract.mode, observed):
@@ -190,8 +193,7 @@ class ReconcileOperations:
                 Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} answered {wrong}, which settles nothing"
             )
         by = Seen(observed.observation, reconciler.reconciler_id, reconciler.version, observed.evidence_digest)
-        with contextlib.suppress(Exception):  # what could not be removed stays
-            await in_thread(partial(reconciler.tidy, asked))  # before the commit: later nobody comes back
+        await in_thread(partial(tidied, reconciler, asked))  # before the commit: later nobody comes back
         return await self._commit(owned, seen, by, observed.result, observed.detail)
 
     async def _commit(

@@ -61,6 +61,9 @@ class ReconcileSession:
             repaired = await in_thread(partial(self._repair, owned))
             await in_thread(partial(self._settle_jobs, owned))
             operations = await self._reconcile(owned, hands, run_id, operation_id, stopping=stopping)
+            if operation_id is None:
+                named = {one.operation_id for one in operations}
+                operations = (*operations, *await self._reconcile.parked_before(owned, named))
         except (StoreError, WriteRefused):
             self._ownership.keep(owned)  # what was written is not known, or the session has another owner
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ..domain import canonical
 from ..domain.errors import StoreDamaged, StoreNotAdopted
@@ -13,6 +14,7 @@ from ..domain.events.session import WatchStatus
 from ..domain.events.tool import RecoveryMode, ToolCalled, ToolDispatched
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..domain.operation.state import Operation, Phase, operation_by_id, unanswered_of
+from ..domain.recovery.facts import Decided
 from ..domain.run.state import Run
 from ..domain.session.state import Session
 from ..ports.event_store import EventStore
@@ -22,6 +24,8 @@ from .ledger import CommandLedger
 from .over import OverJudge
 from .reconciliation import Left, LeftAlone, OperationReconciled
 from .states import gap_behind
+
+_NO_OUTCOME: Final = frozenset({WatchStatus.INDETERMINATE, WatchStatus.PARKED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,11 @@ def left_alone(operation: Operation, run_id: RunId, what: LeftAlone) -> Operatio
     return OperationReconciled(operation_id, run_id, operation.tool_name, operation.mode, what)
 
 
+def _parked(operation: Operation) -> LeftAlone:
+    decided = (fact.reason for _, fact in operation.record.recovery or () if isinstance(fact, Decided))
+    return LeftAlone(Left.PARKED, next(decided, ""))
+
+
 class UncertainOperations:
     """Looks, and changes nothing."""
 
@@ -77,8 +86,27 @@ class UncertainOperations:
             StoreDamaged: the session cannot be read.
             StoreUnavailable: it could not be looked at.
         """
+        for run_id, operation in self._without_outcome(session_id):
+            if isinstance(operation, str):
+                yield run_id, operation
+            elif operation.operation_id is not None and operation.phase is Phase.DISPATCHED:
+                yield run_id, operation.operation_id
+
+    def parked(self, session_id: SessionId) -> Iterator[OperationReconciled]:
+        """What was parked before, of the same runs: nothing can be learned of it, and it has no outcome.
+
+        Raises:
+            StoreDamaged: the session cannot be read.
+            StoreUnavailable: it could not be looked at.
+        """
+        for run_id, operation in self._without_outcome(session_id):
+            if not isinstance(operation, str) and operation.phase is Phase.PARKED:
+                yield left_alone(operation, run_id, _parked(operation))
+
+    def _without_outcome(self, session_id: SessionId) -> Iterator[tuple[RunId, Operation | OperationId]]:
+        """The unanswered operations that a session watches or its head run left; only an id of what cannot be read."""
         session = self._ledger.session(session_id)
-        watched = [one for one in session.watched.values() if one.status is WatchStatus.INDETERMINATE]
+        watched = [one for one in session.watched.values() if one.status in _NO_OUTCOME]
         named: dict[RunId, list[OperationId]] = {one.run_id: [] for one in watched}
         for one in watched:
             named[one.run_id].append(one.operation_id)
@@ -91,11 +119,8 @@ class UncertainOperations:
                 continue
             head = session.head is not None and session.head.run_id == run_id
             for operation in unanswered_of(run):
-                operation_id = operation.operation_id
-                if operation_id is None or operation.phase is not Phase.DISPATCHED:
-                    continue
-                if head or operation_id in watched_of_run:
-                    yield run_id, operation_id
+                if operation.operation_id is not None and (head or operation.operation_id in watched_of_run):
+                    yield run_id, operation
 
     def look(
         self, session_id: SessionId, run_id: RunId, operation_id: OperationId, folder: Path | None
@@ -127,6 +152,8 @@ class UncertainOperations:
         return Uncertain(run, operation, call, dispatch, where, identity, unusable, standing.foreign)
 
     def _why_not(self, session: Session, run_id: RunId, run: Run, operation: Operation) -> LeftAlone | None:
+        if operation.phase is Phase.PARKED:
+            return _parked(operation)
         if operation.phase is not Phase.DISPATCHED:
             return LeftAlone(Left.NOT_RECONCILABLE)
         if run.ended is None or run_id in session.abandoned:

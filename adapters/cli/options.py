@@ -29,7 +29,7 @@ WorkspaceOption: TypeAlias = Annotated[
     typer.Option(
         "--workspace",
         show_default=False,
-        help="The folder that the tools work in; by default the present one, for a resume the run's own.",
+        help="The folder that the tools work in; by default the present one, to resume or reconcile the run's own.",
     ),
 ]
 ProviderOption: TypeAlias = Annotated[

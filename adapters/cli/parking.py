@@ -10,7 +10,7 @@ from ...domain.events.tool import Effect, Statement
 from ...domain.explanations import explain
 from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Note, Reason
-from ...domain.reasons import ParkReason
+from ...domain.reasons import ParkReason, VerdictReason
 from ...domain.recovery.verdict import VerdictStatus
 from ...ports.supervised import Overness
 from .command_lines import CommandLines
@@ -49,7 +49,22 @@ def say_parked(out: Output, parking: Parking, commands: CommandLines) -> None:
     say_ways(out, ways_on(parking, commands))
 
 
+def say_how_it_is_known(out: Output, operations: Iterable[OperationSeen]) -> None:
+    """Name each operation whose outcome is a person's word, or was found by looking again."""
+    known = [seen for seen in operations if _is_known_otherwise(seen)]
+    if known:
+        out.say("What is known by other means than its own answer:")
+    for seen in known:
+        out.say(f"  {operation_line(seen)}")
+
+
+def _is_known_otherwise(seen: OperationSeen) -> bool:
+    return seen.attested is not None or seen.verdict.reason is VerdictReason.RECOVERY_BUNDLE_COMPLETED
+
+
 def _is_worth_telling(seen: OperationSeen) -> bool:
+    if _is_known_otherwise(seen):
+        return True
     return seen.unsettled or seen.verdict.status is VerdictStatus.DEFINITELY_NOT_DISPATCHED
 
 

@@ -17,7 +17,7 @@ from .escaping import one_line
 from .exit_codes import ExitCode, exit_code_of_park
 from .nothing_to_resume import say_nothing
 from .output import Output
-from .parking import say_notes, say_parked
+from .parking import say_how_it_is_known, say_notes, say_parked
 from .resumable import commands_for, parking_of, source_of
 from .runtimes import no_store, reading
 from .session_names import known, meant
@@ -63,6 +63,7 @@ def _report(
     ways = ways_on(parking, commands) if reasons else (resume,)
     if isinstance(plan, Continue):
         say_continue(out, plan, resume.command)
+        say_how_it_is_known(out, parking.operations)
     else:
         say_parked(out, parking, commands)
     if planned.repair_pending:

@@ -27,7 +27,8 @@ _LEFT: Final = {
     Left.RUN_OPEN: "its run has not ended",
     Left.RUN_UNREADABLE: "its run is damaged, so nothing is written about it",
     Left.FOREIGN: "this store cannot vouch that its outcome is missing, so it is not run again",
-    Left.NOT_RECONCILABLE: "it has its outcome, was parked, or was never started",
+    Left.NOT_RECONCILABLE: "it has its outcome, or was never started",
+    Left.PARKED: "it was looked at before, and only a person can say more",
     Left.REPEATED: "a later call took its place, and that one's outcome counts",
     Left.NO_RECONCILER: "nobody here can look its effect up",
     Left.NOT_SEEN: "whoever knows could not be asked now",
@@ -114,7 +115,7 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 if why is Left.COULD_NOT_LOOK:
                     yield declaring_over(commands, one.operation_id, one.tool_name)
                 again = again or why in AGAIN
-                if why in {Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
+                if why in {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
                     yield from settling(commands, one.operation_id, one.tool_name)
             case Completed():
                 pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from safepoint.domain.events.tool import (
 from safepoint.domain.identifiers import OperationId
 from safepoint.domain.reasons import ParkReason, RecoveryReason
 from safepoint.domain.recovery.verdict import VerdictStatus
-from safepoint.domain.tool_results import PreparedResult
+from safepoint.domain.tool_results import RESULT_BYTES_MAX, PreparedResult
 from safepoint.ports.incarnations import Liveness
 from safepoint.ports.lifecycle_sink import LifecycleKind
 from safepoint.ports.provider_failures import ProviderFailed
@@ -247,7 +248,8 @@ def test_once_the_key_has_expired_it_is_parked_and_delivered_no_more() -> None:
     assert parked.reason is RecoveryReason.IDEMPOTENCY_KEY_EXPIRED
     assert len(keys) == 1
     assert process.of(process.head(), ToolRedeliveryStarted) == []
-    assert go(lambda: process.reconcile([act])).operations == ()
+    assert became(process, [act]) == LeftAlone(Left.PARKED, "idempotency_key_expired")
+    assert bundles(process) == 1
     check_sound(process, process.head())
 
 
@@ -352,7 +354,7 @@ def test_what_does_not_match_is_parked_with_its_reason(observation: Observation,
     assert (verdict.status, verdict.reason) == (VerdictStatus.PARKED, reason)
     check_sound(process, process.head())
     # Only a person can say more.
-    assert go(lambda: process.reconcile([act.function])).operations == ()
+    assert became(process, [act.function]) == LeftAlone(Left.PARKED, reason.value)
     process.settle(SaidBy(operation_id, Statement.COMPLETED, "ada", "looked", "ok"))
     (verdict,) = process.verdicts(process.head())
     assert verdict.status is VerdictStatus.COMPLETED
@@ -391,6 +393,61 @@ def test_a_reconciler_that_raises_could_not_look() -> None:
     assert isinstance(left, LeftAlone)
     assert (left.why, "RuntimeError" in left.detail) == (Left.RECONCILER_FAILED, True)
     assert bundles(process) == 0
+
+
+def unprepared(**changed: Any) -> Observed:
+    return Observed(Observation.MATCHES_EXPECTED_STATE, replace(DONE, **changed))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "matches_expected_state",
+        SystemExit(3),
+        KeyboardInterrupt(),
+        Observed("diverged"),  # type: ignore[arg-type]
+        Observed(Observation.DIVERGED, evidence_digest="short"),
+        Observed(Observation.DIVERGED, detail=7),  # type: ignore[arg-type]
+        Observed(Observation.MATCHES_EXPECTED_STATE, {"path": "a.txt"}),  # type: ignore[arg-type]
+        unprepared(result={1, 2}),
+        unprepared(result="\ud800"),
+        unprepared(result="x" * (RESULT_BYTES_MAX + 1)),
+        unprepared(effect="done"),
+        unprepared(code="odd"),
+    ],
+    ids=lambda answer: repr(answer)[:60],
+)
+def test_whatever_a_reconciler_of_others_answers_nothing_breaks_and_nothing_is_settled(answer: Any) -> None:
+    class Odd(Looking):
+        def observe(self, asked: AskedOperation) -> Observed:
+            if isinstance(answer, BaseException):
+                raise answer
+            seen: Observed = answer
+            return seen
+
+        def tidy(self, asked: AskedOperation) -> None:
+            raise SystemExit(4)
+
+    world, act = World(), Counted(recovery="reconcile")
+    left_unsettled(world, act.function)
+    process = Process(world, reconcilers=[Odd(Observed(Observation.DIVERGED))])
+    left = became(process)
+    assert isinstance(left, LeftAlone)
+    assert left.why is Left.RECONCILER_FAILED
+    assert "test.looking" in left.detail
+    assert bundles(process) == 0
+
+
+def test_one_that_exits_while_it_tidies_up_changes_nothing_of_what_was_seen() -> None:
+    class Exiting(Looking):
+        def tidy(self, asked: AskedOperation) -> None:
+            raise SystemExit(4)
+
+    world, act = World(), Counted(recovery="reconcile")
+    left_unsettled(world, act.function)
+    seen = Observed(Observation.MATCHES_EXPECTED_STATE, DONE)
+    assert became(Process(world, reconcilers=[Exiting(seen)])) == Completed(seen.observation, is_error=False)
 
 
 def test_a_contract_that_nobody_knows_stays_indeterminate() -> None:

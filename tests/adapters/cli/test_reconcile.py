@@ -85,12 +85,38 @@ def test_what_promises_nothing_is_parked_and_the_person_is_told_what_to_do(progr
     assert f"safepoint settle {operation} --completed RESULT" in ran.out
     assert program.effects == ["paid"]
     again = program("reconcile", "s1", "--json")
-    assert (again.code, again.document["operations"], again.document["settled"]) == (0, [], True)
+    (one,) = again.document["operations"]
+    assert (again.code, one["became"], one["code"], one["detail"]) == (3, "left", "parked", "contract_forbids_recovery")
+    assert again.document["settled"] is False
+    told = program("reconcile", "s1")
+    assert (told.code, "only a person can say more (contract_forbids_recovery) [parked]" in told.out) == (3, True)
+    assert f"safepoint settle {operation} --completed RESULT" in told.out
+    named = program("reconcile", "s1", "--operation", operation, "--json")
+    assert (named.code, named.document["operations"][0]["code"]) == (3, "parked")
     parked = program(*resume(program), "--json")
     assert (parked.code, [one["code"] for one in parked.document["reasons"]]) == (3, ["tool_recovery_parked"])
     assert program("settle", operation, "--completed", "paid", "--by", "ada", "--note", "seen").code == 0
     assert program(*resume(program)).code == 0
     assert program.effects == ["paid"]
+
+
+def test_a_person_who_plans_is_told_whose_word_an_outcome_is(program: Program) -> None:
+    operation = killed(program, paying("outcome_unknown"))
+    program("cancel", "s1")
+    assert program("settle", operation, "--completed", '"paid"', "--by", "ada", "--note", "asked the bank").code == 0
+    plan = program("plan", "s1")
+    assert "May be continued" in plan.out
+    assert "Attested as completed by ada: asked the bank" in plan.out
+    assert program("reconcile", "s1", "--json").document["settled"] is True
+
+
+def test_a_person_who_plans_is_told_what_was_completed_by_looking_again(program: Program) -> None:
+    operation = killed(program, paying("idempotent"))
+    program("reconcile", "s1")
+    plan = program("plan", "s1")
+    assert "May be continued" in plan.out
+    (line,) = [line for line in plan.out.splitlines() if operation in line]
+    assert "recovery_bundle_completed" in line
 
 
 def test_a_contract_that_nobody_looks_up_stays_as_it_is_and_can_be_settled(program: Program) -> None:
@@ -146,6 +172,9 @@ def test_where_nobody_can_look_a_person_says_first_that_it_is_over(program: Prog
         lock.unlink()
     left = program("reconcile", "s1", "--json")
     assert (left.code, left.document["operations"][0]["code"]) == (3, "could_not_look")
+    waiting = program(*resume(program))
+    assert (waiting.code, "when it has ended" in waiting.out) == (3, False), "it can never be seen to have ended"
+    assert f"safepoint settle {operation} --declare-over" in waiting.out
     commands = [one["command"] for one in left.document["commands"]]
     assert any(one.startswith(f"safepoint settle {operation} --declare-over") for one in commands)
     said = program("settle", operation, "--declare-over", "--by", "ada", "--note", "the machine is gone")

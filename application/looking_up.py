@@ -1,0 +1,78 @@
+"""Asks a reconciler, which may be a third party's code: whatever it does besides answering, nothing was learned."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Final
+
+from ..domain import canonical
+from ..domain.events.tool import Effect, Observation
+from ..domain.identifiers import parse_id
+from ..domain.reasons import ResponseCode
+from ..domain.tool_results import RESULT_BYTES_MAX, PreparedResult, sayable
+from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
+from .reconciliation import Left, LeftAlone
+
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+
+
+def looked_up(reconciler: Reconciler, asked: AskedOperation) -> Observed | LeftAlone:
+    """What a reconciler sees, or that it could not look; call it in a thread of its own."""
+    try:
+        observed: object = reconciler.observe(asked)
+        unusable = _unusable(reconciler, observed)
+    except NotSeenNow as error:
+        return LeftAlone(Left.NOT_SEEN, _words_of(error))
+    except BaseException as error:  # noqa: BLE001 (no interrupt arrives in a thread: a `SystemExit` is its failure, too)
+        return LeftAlone(Left.RECONCILER_FAILED, f"{_name_of(reconciler)} raised {type(error).__name__}")
+    if unusable is None and isinstance(observed, Observed):
+        return observed
+    return LeftAlone(Left.RECONCILER_FAILED, f"{_name_of(reconciler)} answered {unusable}, which settles nothing")
+
+
+def tidied(reconciler: Reconciler, asked: AskedOperation) -> None:
+    """Let it remove what the dead call left; what could not be removed stays."""
+    with contextlib.suppress(BaseException):
+        reconciler.tidy(asked)
+
+
+def _unusable(reconciler: Reconciler, observed: object) -> str | None:
+    """Why an answer could not even be written down, None where it can."""
+    if not isinstance(observed, Observed):
+        return f"a {type(observed).__name__}"
+    parse_id(reconciler.reconciler_id, "reconciler id")
+    if type(reconciler.version) is not int or reconciler.version < 1:
+        return "with a version that is none"
+    if not isinstance(observed.observation, Observation) or not isinstance(observed.detail, str):
+        return "something that is no observation"
+    digest = observed.evidence_digest
+    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        return "with a digest that is none"
+    return None if observed.result is None else _unusable_result(observed.result)
+
+
+def _unusable_result(result: object) -> str | None:
+    if not isinstance(result, PreparedResult) or type(result.is_error) is not bool:
+        return "with a result that was not prepared"
+    if not isinstance(result.effect, Effect) or not isinstance(result.code, ResponseCode | None):
+        return "with a result that was not prepared"
+    try:
+        size_bytes = len(canonical.encode(result.result))
+    except canonical.CanonicalError:
+        return "with a result that is no strict JSON"
+    return "with a result that is too large" if size_bytes > RESULT_BYTES_MAX else None
+
+
+def _name_of(reconciler: Reconciler) -> str:
+    try:
+        return sayable(str(reconciler.reconciler_id))
+    except Exception:  # noqa: BLE001 (not even its name can be had)
+        return "a reconciler"
+
+
+def _words_of(error: NotSeenNow) -> str:
+    try:
+        return sayable(str(error))
+    except Exception:  # noqa: BLE001 (an exception of others may not even be able to say what it is)
+        return "it did not say why"
