@@ -219,7 +219,7 @@ class ForgetSession:
             raise StillRunning(session_id, tuple(running))
 
     def _require_unused(self, session_id: SessionId, planned: ToForget) -> None:
-        """A folder borrows what the checkpoints hold, so neither goes while somebody else works there."""
+        """Neither a folder nor the checkpoints that it came from go while somebody else works there."""
         if not planned.folders:
             return
         for run_id in every_run(self._keeping):

@@ -141,6 +141,17 @@ class TargetTaken(NamedTuple):
     path: str
 
 
+class TargetUnusable(NamedTuple):
+    """No folder may be made at the target, or none can be: inside the workspace or a folder of its store, or nowhere.
+
+    Attributes:
+        detail: for people: what is there.
+    """
+
+    path: str
+    detail: str
+
+
 class Kept(NamedTuple):
     """What is there, the oldest first."""
 
@@ -155,7 +166,9 @@ class Removed(NamedTuple):
 
 Capture: TypeAlias = Checkpoint | Unsupported | CouldNotLook
 Verification: TypeAlias = Compared | CheckpointMissing | Unsupported | CouldNotLook
-Materialization: TypeAlias = Materialized | TargetTaken | CheckpointMissing | Unsupported | CouldNotLook
+Materialization: TypeAlias = (
+    Materialized | TargetTaken | TargetUnusable | CheckpointMissing | Unsupported | CouldNotLook
+)
 
 
 class Checkpoints(Protocol):
@@ -199,9 +212,11 @@ class Checkpoints(Protocol):
     def materialize(self, folder: str, checkpoint: Checkpoint, target: str) -> Materialization:
         """Write the content into a new folder, which appears whole or not at all and can have checkpoints itself.
 
+        The new folder needs nothing of the first one or its store, whatever becomes of them.
+
         Args:
             folder: where the checkpoint was made: it is looked up in that store, and the folder is not touched.
-            target: must not be there; its parent must.
+            target: must not be there; its parent must, and be no part of the workspace or of its store.
         """
 
     @abstractmethod

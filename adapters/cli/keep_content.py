@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from ...ports.checkpoints import (
     Materialized,
     Removed,
     TargetTaken,
+    TargetUnusable,
     Unsupported,
 )
 from ...ports.workspace import CouldNotLook
@@ -60,10 +62,15 @@ class KeepContent:
 
     def __call__(self, action: str, ref: str | None, into: Path | None) -> int:
         """Do it; returns the exit status."""
-        if (into is not None) != (action == "restore"):
+        if action == "restore" and into is None:
+            raise UsageError("`checkpoint restore` needs a new folder.", "Name it with --into.")
+        if action != "restore" and into is not None:
             raise UsageError("--into names the new folder of `checkpoint restore`, and of nothing else.")
         if (ref is not None) != (action in {"show", "restore", "remove"}):
             raise UsageError(f"`checkpoint {action}` {'takes no' if ref else 'needs a'} checkpoint to be named.")
+        if not Path(self._folder).is_dir():
+            what = "is no folder" if os.path.lexists(self._folder) else "is not there"
+            raise UsageError(f"The workspace {one_line(self._folder)} {what}.", "Name it with --workspace.")
         try:
             if action == "capture":
                 return self._capture()
@@ -106,7 +113,7 @@ class KeepContent:
             self._out.say(f"  {one_line(self._folder)} has the same content")
         if not seen.same_policy:
             self._out.say("  what is ignored is not what it was then: a difference may come from there")
-        ways = self._ways(kept.checkpoint.ref) if seen.total else []
+        ways = self._ways(kept.checkpoint.ref)[1:] if seen.total else []
         return self._done("show", [kept], compared=seen, ways=ways)
 
     def _restore(self, kept: KeptCheckpoint, into: Path) -> int:
@@ -114,6 +121,9 @@ class KeepContent:
         if isinstance(made, TargetTaken):
             message = f"{made.path} is there already, and was left as it is."
             raise UsageError(message, "Name a new folder with --into: nothing is ever restored over files.")
+        if isinstance(made, TargetUnusable):
+            message = f"Nothing can be written out at {one_line(made.path)}: {one_line(made.detail)}."
+            raise UsageError(message, "Name with --into a new folder that lies outside, in one that is there.")
         if not isinstance(made, Materialized):
             raise _no_answer(made)
         self._out.say(f"{kept.checkpoint.ref} stands in {one_line(made.path)}, a repository of its own.")
@@ -141,9 +151,8 @@ class KeepContent:
         found = [one for one in self._kept() if ref in {one.checkpoint.ref, one.checkpoint.ref.rpartition("/")[2]}]
         if not found:
             message = f"There is no checkpoint {one_line(ref)} where {one_line(self._folder)} keeps its own."
-            raise UsageError(
-                message, "`safepoint checkpoint list` names those that are there.", code="checkpoint_missing"
-            )
+            listing = self._commands.about("checkpoint", "list", "--workspace", self._folder)
+            raise UsageError(message, f"`{listing}` names those that are there.", code="checkpoint_missing")
         return found[0]
 
     def _ways(self, ref: str) -> list[WayOn]:

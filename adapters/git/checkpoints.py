@@ -77,7 +77,7 @@ class GitCheckpoints(Checkpoints):
         return _answered(folder, lambda: self._verify(folder, checkpoint))
 
     def materialize(self, folder: str, checkpoint: Checkpoint, target: str) -> Materialization:
-        """Make a repository of its own that borrows the objects of the one that has the checkpoint."""
+        """Make a repository of its own, with all objects of the checkpoint."""
         return _answered(folder, lambda: self._materialize(folder, checkpoint, target))
 
     def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
@@ -121,7 +121,9 @@ class GitCheckpoints(Checkpoints):
         repository = find_repository(folder)
         with self._view(repository, keep_objects=False) as view:
             commit = refs.whole_checkpoint(repository, view, checkpoint)
-        return commit if isinstance(commit, CheckpointMissing) else write_out(repository, commit, target)
+        if isinstance(commit, CheckpointMissing):
+            return commit
+        return write_out(repository, Own(repository, self._own), self._place, commit, target)
 
     def _recall(self, repository: Repository, view: RawView) -> _Before | None:
         """Begin with what is remembered of the files, if the checkpoint is there that keeps its objects."""

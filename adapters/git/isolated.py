@@ -1,91 +1,129 @@
-"""A folder made from a checkpoint: a repository of its own, so that the user's one hears nothing of it. ADR 0061."""
+"""A folder made from a checkpoint: a repository of its own with all that the checkpoint holds. ADR 0082."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ...ports.checkpoints import Materialized, TargetTaken
+from ...ports.checkpoints import Materialized, TargetTaken, TargetUnusable
 from ...ports.workspace import MARKER_NAME, CouldNotLook
 from .folder_lock import folder_lock
+from .policy import Own
 from .program import NO_CONFIG_OF_THE_USER, CannotAnswer, failure, run_git
-from .raw_view import RAW_ATTRIBUTES, exclude_line
+from .raw_view import RAW_ATTRIBUTES, exclude_line, quoted
 from .repository import Repository
 
 BRANCH: Final = "safepoint"
 BASE_REF: Final = "refs/safepoint/base"
-PARTIAL_SUFFIX: Final = ".safepoint-partial"
-_NAME_CHARS_MAX: Final = 200
+PARTIAL_PREFIX: Final = ".safepoint-partial-"
+FILLING_PREFIX: Final = "filling-"
+_PATH_NAME: Final = "path"
+_RANDOM_BYTES: Final = 16
+_PATIENCE_SECONDS: Final = 60.0
+_OF_GIT_FOLDERS: Final = ("HEAD", "objects", "refs")
 
 
-def write_out(repository: Repository, commit: str, target: str) -> Materialized | TargetTaken:
+def write_out(
+    repository: Repository, own: Own, place: Path, commit: str, target: str
+) -> Materialized | TargetTaken | TargetUnusable:
     """Make the folder beside its place and move it there when it is whole.
+
+    Args:
+        own: what of the workspace is ours and no content: a folder may be made there.
+        place: our own folder, where it is written down which folders are being filled.
 
     Raises:
         CannotAnswer: it could not be made; what was begun is gone, or is taken away by the next try.
         OSError: likewise.
     """
-    place = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(target)), strict=True), _name(target))
-    if os.path.lexists(place):
-        return TargetTaken(place)
-    partial = f"{os.path.dirname(place)}/.{_name(target)[:_NAME_CHARS_MAX]}{PARTIAL_SUFFIX}"
-    with _held(partial) as lock:
-        try:
-            _empty(partial)
-            _fill(repository, commit, partial, lock)
-            if os.path.lexists(place):
-                return TargetTaken(place)
-            os.rename(partial, place)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-    _sync(os.path.dirname(place))
-    return Materialized(place)
+    parent, name = os.path.split(os.path.abspath(target))
+    if not name or not os.path.isdir(parent):
+        return TargetUnusable(target, f"{parent} is no folder")
+    beside = os.path.realpath(parent, strict=True)
+    target = os.path.join(beside, name)
+    if os.path.lexists(target):
+        return TargetTaken(target)
+    if why := _why_not_there(repository, own, target):
+        return TargetUnusable(target, why)
+    with _filling(place, beside) as (partial, lock):
+        _fill(repository, commit, partial, lock)
+        if os.path.lexists(target):
+            return TargetTaken(target)
+        os.rename(partial, target)
+    _sync(beside)
+    return Materialized(target)
 
 
-def _name(target: str) -> str:
-    name = os.path.basename(os.path.abspath(target))
-    if not name:
-        raise CannotAnswer(CouldNotLook(target, "it names no folder"))
-    return name
+def _why_not_there(repository: Repository, own: Own, target: str) -> str | None:
+    """A repository in the workspace would be a nested one, which no checkpoint holds; one in a Git folder, damage."""
+    for around in _with_parents(os.path.dirname(target)):
+        if os.path.basename(around) == ".git" or all(
+            os.path.lexists(os.path.join(around, name)) for name in _OF_GIT_FOLDERS
+        ):
+            return f"{around} is a folder of Git's own"
+    inside = os.path.relpath(target, repository.folder)
+    if inside.split(os.sep)[0] == os.pardir:
+        return None
+    ours = (repository.prefix + os.fsencode(path) for path in _with_parents(inside))
+    return None if own.among(set(ours)) else f"it is inside the workspace {repository.folder}"
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    yield path
+    yield from (str(around) for around in Path(path).parents if str(around) != os.curdir)
 
 
 @contextlib.contextmanager
-def _held(partial: str) -> Iterator[int]:
-    """Make the folder that is filled, or take over the one that a killed process left."""
-    while True:
-        Path(partial).mkdir(exist_ok=True)
+def _filling(place: Path, beside: str) -> Iterator[tuple[str, int]]:
+    """Make the folder that is filled, under a name that nobody else makes, and write that down before.
+
+    What a killed process wrote down is taken away; nothing else is ever removed.
+
+    Yields:
+        The folder, and the descriptor of the lock that tells that it is being filled.
+    """
+    partial = os.path.join(beside, f"{PARTIAL_PREFIX}{secrets.token_hex(_RANDOM_BYTES)}")
+    with contextlib.ExitStack() as held:
         try:
-            with folder_lock(partial) as lock:
-                if _is_still(partial, lock):
-                    yield lock
-                    return
-        except FileNotFoundError:
-            continue  # somebody else finished it, or took it away
+            with folder_lock(place, patience_seconds=_PATIENCE_SECONDS):
+                _remove_left_behind(place)
+                record = tempfile.mkdtemp(prefix=FILLING_PREFIX, dir=place)
+                lock = held.enter_context(folder_lock(record))
         except TimeoutError as error:
-            raise CannotAnswer(CouldNotLook(partial, str(error))) from error
+            raise CannotAnswer(CouldNotLook(os.fspath(place), str(error))) from error
+        try:
+            Path(record, _PATH_NAME).write_bytes(os.fsencode(partial))
+            os.mkdir(partial)
+            try:
+                yield partial, lock
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        finally:
+            if not os.path.lexists(partial):
+                shutil.rmtree(record, ignore_errors=True)
 
 
-def _is_still(path: str, descriptor: int) -> bool:
-    return os.path.samestat(os.stat(path), os.fstat(descriptor))
-
-
-def _empty(folder: str) -> None:
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
+def _remove_left_behind(place: Path) -> None:
+    """Remove folders whose process was killed while it filled them. The caller holds the place."""
+    for record in place.glob(f"{FILLING_PREFIX}*"):
+        with contextlib.suppress(OSError), folder_lock(record):
+            with contextlib.suppress(FileNotFoundError):
+                partial = os.fsdecode((record / _PATH_NAME).read_bytes())
+                if os.path.basename(partial).startswith(PARTIAL_PREFIX):
+                    shutil.rmtree(partial)
+            shutil.rmtree(record)
 
 
 def _fill(repository: Repository, commit: str, folder: str, lock: int) -> None:
-    def git(*arguments: str) -> None:
-        environment = {**NO_CONFIG_OF_THE_USER, "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
-        ended = run_git(arguments, cwd=folder, environment=environment, held=(lock,))
+    def git(*arguments: str, given: bytes = b"", **variables: str) -> None:
+        environment = {**NO_CONFIG_OF_THE_USER, "GIT_CEILING_DIRECTORIES": os.path.dirname(folder), **variables}
+        ended = run_git(arguments, cwd=folder, environment=environment, given=given, held=(lock,))
         if ended.status:
             raise failure(folder, arguments, ended)
 
@@ -94,8 +132,9 @@ def _fill(repository: Repository, commit: str, folder: str, lock: int) -> None:
     (own / "info").mkdir(exist_ok=True)
     (own / "info" / "attributes").write_bytes(RAW_ATTRIBUTES)
     (own / "info" / "exclude").write_bytes(_excludes(repository) + exclude_line(MARKER_NAME.encode()))
-    (own / "objects" / "info").mkdir(exist_ok=True)
-    (own / "objects" / "info" / "alternates").write_bytes(_alternates(repository))
+    # All that the checkpoint holds is copied, and what is packed is copied as it is: nothing is borrowed.
+    pack = ("pack-objects", "--quiet", "--revs", "--window=0", ".git/objects/pack/pack")
+    git(*pack, given=commit.encode() + b"\n", GIT_ALTERNATE_OBJECT_DIRECTORIES=quoted(repository.objects))
     git("update-ref", f"refs/heads/{BRANCH}", commit)
     git("update-ref", BASE_REF, commit)
     git("read-tree", "--reset", "-u", commit)
@@ -106,13 +145,6 @@ def _excludes(repository: Repository) -> bytes:
         return Path(repository.exclude_files[0]).read_bytes() + b"\n"
     except (FileNotFoundError, NotADirectoryError):
         return b""
-
-
-def _alternates(repository: Repository) -> bytes:
-    path = os.fsencode(repository.objects)
-    if b"\n" in path or path.startswith((b"#", b'"')):
-        raise CannotAnswer(CouldNotLook(repository.objects, "Git cannot borrow objects from a folder of such a name"))
-    return path + b"\n"
 
 
 def _sync(folder: str) -> None:

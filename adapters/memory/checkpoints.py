@@ -23,6 +23,7 @@ from ...ports.checkpoints import (
     Materialized,
     Removed,
     TargetTaken,
+    TargetUnusable,
     Unsupported,
     Verification,
     WhyUnsupported,
@@ -112,6 +113,8 @@ class MemoryCheckpoints(Checkpoints):
                 return content
             if target in self.folders:
                 return TargetTaken(target)
+            if target.startswith(f"{folder}/"):
+                return TargetUnusable(target, f"it is inside the workspace {folder}")
             self.folders[target] = dict(content)
             return Materialized(target)
 

@@ -23,6 +23,7 @@ from ..checkpoints import (
     Materialized,
     Removed,
     TargetTaken,
+    TargetUnusable,
     Unsupported,
     Verification,
     WhyUnsupported,
@@ -202,6 +203,26 @@ class CheckpointsContract:
         assert isinstance(checkpoints.materialize(folder, checkpoint, taken), TargetTaken)
         assert isinstance(checkpoints.materialize(folder, checkpoint, folder), TargetTaken)
         assert folders.files(taken) == before
+
+    def test_nothing_is_written_into_the_workspace(
+        self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str
+    ) -> None:
+        checkpoint = captured(checkpoints.capture(folder, "one"))
+        before = folders.files(folder)
+        assert isinstance(checkpoints.materialize(folder, checkpoint, f"{folder}/inside"), TargetUnusable)
+        assert folders.files(folder) == before
+        assert captured(checkpoints.capture(folder, "two")).tree_id == checkpoint.tree_id
+
+    def test_what_was_written_out_needs_no_checkpoint_any_more(
+        self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str
+    ) -> None:
+        checkpoint = captured(checkpoints.capture(folder, "one"))
+        made = checkpoints.materialize(folder, checkpoint, folders.path("target"))
+        assert isinstance(made, Materialized), made
+        assert checkpoints.remove(folder, checkpoint.ref) == Removed(was_there=True)
+        again = captured(checkpoints.capture(made.path, "two"))
+        assert again.tree_id == checkpoint.tree_id
+        assert compared(checkpoints.verify(made.path, again)).total == 0
 
     def test_a_checkpoint_that_is_not_there_is_missing_and_never_equal(
         self, checkpoints: Checkpoints, folders: WorkingFolders, folder: str

@@ -173,3 +173,35 @@ def test_a_store_inside_the_workspace_is_no_content(program: Program, files: Pat
     named = git(files, "ls-tree", "-r", "--name-only", tree).decode().split()
     assert named == ["a.txt", "deep/b.txt", "state/notes"]
     assert [path.name for path in store.parent.glob("*.checkpoints")] == ["store.sqlite.checkpoints"]
+
+
+@pytest.mark.parametrize("into", ["inside", ".git/inside", "../nowhere/new", "a.txt/new"])
+def test_a_copy_is_refused_where_it_does_harm_or_cannot_be(program: Program, files: Path, into: str) -> None:
+    ref = captured(program, files)
+    untouched = Untouched(files)
+    ran = program("checkpoint", "restore", ref, "--workspace", files, "--into", files / into, "--json")
+    assert ran.code == 2
+    assert "--into" in str(ran.document)
+    untouched.check()
+    captured(program, files)
+
+
+@pytest.mark.parametrize("action", [("capture",), ("list",), ("remove", "x")])
+@pytest.mark.parametrize("folder", ["missing", "files/a.txt"])
+def test_a_workspace_that_is_no_folder_is_named(
+    program: Program, files: Path, action: tuple[str, ...], folder: str
+) -> None:
+    named = program.folder / "missing" if folder == "missing" else files / "a.txt"
+    ran = program("checkpoint", *action, "--workspace", named)
+    assert ran.code == 2
+    assert f"The workspace {named} is" in ran.err
+
+
+def test_what_is_said_to_do_next_can_be_done(program: Program, files: Path) -> None:
+    ref = captured(program, files)
+    assert f"--workspace {shlex.quote(str(files))}" in program("checkpoint", "show", "x", "--workspace", files).err
+    assert "--into" in program("checkpoint", "restore", ref, "--workspace", files).err
+    write(files, "new")
+    shown = program("checkpoint", "show", ref, "--workspace", files)
+    assert "checkpoint restore" in shown.out
+    assert "checkpoint show" not in shown.out

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from safepoint.ports.checkpoints import Checkpoint, Compared, Difference, Differs, Kept, Materialized
+from safepoint.ports.checkpoints import Checkpoint, Compared, Difference, Differs, Kept, Materialized, Removed
 
 from .repositories import captured, checkpoints_of, commit, files_under, git, make_repository, tree_of, write, write_odd
 
@@ -373,3 +374,44 @@ def test_what_was_done_in_a_copy_is_brought_home_as_a_patch(tmp_path: Path) -> N
     patch = git(copy, "diff", "--cached", "--binary", "refs/safepoint/base")
     git(folder, "apply", given=patch)
     assert as_a_tree(folder) == as_a_tree(copy)
+
+
+def test_a_copy_needs_nothing_of_the_repository_that_it_was_made_from(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "tracked")
+    commit(folder)
+    git(folder, "gc", "--quiet")
+    write(folder, "untracked", b"precious\n")
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    copy = tmp_path / "copy"
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(copy)), Materialized)
+    # What lies in the first repository, and what nobody names there, is kept by a checkpoint of the copy all the same.
+    write(folder, "also", b"the same in both\n")
+    git(folder, "add", "also")
+    git(folder, "rm", "--quiet", "--cached", "also")
+    write(copy, "also", b"the same in both\n")
+    kept = captured(checkpoints.capture(str(copy), "two"))
+    assert checkpoints.remove(str(folder), checkpoint.ref) == Removed(was_there=True)
+    shutil.rmtree(folder)
+    assert checkpoints.verify(str(copy), kept) == Compared((), 0, same_policy=True)
+    (copy / "untracked").unlink()
+    git(copy, "fsck", "--strict", "--no-dangling")
+    git(copy, "checkout", "--", "untracked")
+    assert (copy / "untracked").read_bytes() == b"precious\n"
+    assert not (copy / ".git" / "objects" / "info" / "alternates").exists()
+
+
+def test_a_copy_holds_the_objects_of_its_checkpoint_and_no_others(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "secret", b"gone by now\n")
+    commit(folder)
+    (folder / "secret").unlink()
+    write(folder, "a")
+    commit(folder)
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    copy = tmp_path / "copy"
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(copy)), Materialized)
+    names = git(copy, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").decode().split()
+    assert sorted(names) == ["blob", "commit", "tree"]

@@ -208,3 +208,13 @@ def test_in_a_repository_that_a_group_shares_the_group_may_write_what_we_made(tm
     made = {path for path in (folder / ".git" / "objects").rglob("*") if path.is_dir()} - before
     assert made
     assert all(path.stat().st_mode & 0o020 for path in made)
+
+
+def test_a_folder_that_somebody_else_made_beside_the_target_stays(tmp_path: Path, folder: Path) -> None:
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    theirs = [tmp_path / ".out.safepoint-partial", tmp_path / ".safepoint-partial-0123456789abcdef"]
+    for one in theirs:
+        write(one, "mine")
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(tmp_path / "out")), Materialized)
+    assert all((one / "mine").exists() for one in theirs)

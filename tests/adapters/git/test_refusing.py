@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.ports.checkpoints import Capture, Unsupported, WhyUnsupported
+from safepoint.adapters.git.checkpoints import GitCheckpoints
+from safepoint.adapters.system.clock import SystemClock
+from safepoint.ports.checkpoints import Capture, Materialized, TargetUnusable, Unsupported, WhyUnsupported
 from safepoint.ports.workspace import CouldNotLook
 
-from .repositories import IDENTITY, captured, checkpoints_of, commit, git, make_repository, write, write_odd
+from .repositories import IDENTITY, Untouched, captured, checkpoints_of, commit, git, make_repository, write, write_odd
 
 W = WhyUnsupported
 Build = Callable[[Path], Path]
@@ -259,3 +261,56 @@ def test_only_what_lies_in_the_workspace_refuses(tmp_path: Path) -> None:
     write(top, "part/a")
     git(top, *IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "more")
     captured(checkpoints_of(tmp_path).capture(str(top / "part"), "one"))
+
+
+@pytest.mark.parametrize("inside", ["new", "deep/new", ".git/new", ".git/refs/new"])
+def test_nothing_is_written_out_into_a_workspace_or_a_git_folder(tmp_path: Path, inside: str) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "deep/a")
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    untouched = Untouched(folder)
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(folder / inside)), TargetUnusable)
+    untouched.check()
+    assert captured(checkpoints.capture(str(folder), "two")).tree_id == checkpoint.tree_id
+
+
+@pytest.mark.parametrize("kind", ["another", "bare", "worktree"])
+def test_nothing_is_written_out_into_the_git_folder_of_another_repository(tmp_path: Path, kind: str) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "a")
+    commit(folder)
+    target = {
+        "another": lambda: make_repository(tmp_path / "other") / ".git" / "info",
+        "bare": lambda: make_repository(tmp_path / "other", "--bare"),
+        "worktree": lambda: folder / ".git" / "worktrees" / "tree",
+    }[kind]()
+    if kind == "worktree":
+        git(folder, "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"))
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    before = sorted(path.name for path in target.iterdir())
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(target / "new")), TargetUnusable)
+    assert sorted(path.name for path in target.iterdir()) == before
+
+
+def test_a_copy_is_not_made_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "a")
+    checkpoints = checkpoints_of(tmp_path)
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    for parent in ("nowhere", "project/a"):
+        answer = checkpoints.materialize(str(folder), checkpoint, str(tmp_path / parent / "new"))
+        assert isinstance(answer, TargetUnusable), answer
+        assert str(tmp_path / parent) in answer.detail
+
+
+def test_a_folder_of_ours_in_a_workspace_may_hold_copies(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "project")
+    write(folder, "a")
+    (folder / "state" / "isolated").mkdir(parents=True)
+    checkpoints = GitCheckpoints(tmp_path / "place", SystemClock(), (f"{folder}/state/isolated/*",))
+    checkpoint = captured(checkpoints.capture(str(folder), "one"))
+    target = folder / "state" / "isolated" / "new"
+    assert isinstance(checkpoints.materialize(str(folder), checkpoint, str(target)), Materialized)
+    assert captured(checkpoints.capture(str(folder), "two")).tree_id == checkpoint.tree_id
