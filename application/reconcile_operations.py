@@ -182,7 +182,7 @@ class ReconcileOperations:
             return LeftAlone(Left.NO_RECONCILER, f"nobody here knows the contract {contract.contract_id}")
         if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:
             return seen.unusable_workspace  # parking is for good, and the folder may come back
-        asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity)
+        asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity, seen.later)
         observed = await in_thread(partial(looked_up, reconciler, asked))
         if isinstance(observed, LeftAlone):
             return observed

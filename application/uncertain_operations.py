@@ -16,10 +16,13 @@ from ..domain.identifiers import OperationId, RunId, SessionId
 from ..domain.operation.state import Operation, Phase, operation_by_id, unanswered_of
 from ..domain.recovery.facts import Decided
 from ..domain.run.state import Run
+from ..domain.sealing import DamagedEvent
 from ..domain.session.state import Session
 from ..ports.event_store import EventStore
 from ..ports.supervised import Overness
 from ..ports.workspace import WorkspaceIdentity, WorkspaceSeen
+from .copied_folders import RunsPlace, is_elsewhere_too, place_of_operations
+from .later_operations import dispatched_after
 from .ledger import CommandLedger
 from .over import OverJudge
 from .reconciliation import Left, LeftAlone, OperationReconciled
@@ -33,6 +36,7 @@ class Uncertain:
     """An operation that is over and has no outcome.
 
     Attributes:
+        later: what the session dispatched after it, in order, where evidence is to be compared.
         workspace: the run's folder, or the one that was named instead; `workspace_identity` as it was just observed.
         foreign: the store cannot vouch that its outcome is missing.
     """
@@ -45,6 +49,7 @@ class Uncertain:
     workspace_identity: str | None
     unusable_workspace: LeftAlone | None
     foreign: bool
+    later: tuple[ToolDispatched, ...] = ()
 
     @property
     def arguments(self) -> dict[str, Json]:
@@ -146,10 +151,17 @@ class UncertainOperations:
             return left_alone(operation, run_id, why or LeftAlone(Left.RUN_UNREADABLE))
         with self._store.snapshot() as reader:
             standing = reader.standing(run_id)
-        if standing.gap:
-            return left_alone(operation, run_id, LeftAlone(Left.RUN_UNREADABLE, gap_behind(run_id)))
+            if standing.gap:
+                return left_alone(operation, run_id, LeftAlone(Left.RUN_UNREADABLE, gap_behind(run_id)))
+            later: tuple[ToolDispatched, ...] = ()
+            if dispatch.contract.mode is RecoveryMode.RECONCILE:
+                try:
+                    later = dispatched_after(reader, session_id, run_id, operation_id)
+                except DamagedEvent:
+                    detail = "a later run is damaged, and may have changed the same"
+                    return left_alone(operation, run_id, LeftAlone(Left.RUN_UNREADABLE, detail))
         where, identity, unusable = self._workspace(run, folder)
-        return Uncertain(run, operation, call, dispatch, where, identity, unusable, standing.foreign)
+        return Uncertain(run, operation, call, dispatch, where, identity, unusable, standing.foreign, later)
 
     def _why_not(self, session: Session, run_id: RunId, run: Run, operation: Operation) -> LeftAlone | None:
         if operation.phase is Phase.PARKED:
@@ -180,10 +192,9 @@ class UncertainOperations:
 
     def _workspace(self, run: Run, folder: Path | None) -> tuple[Path, str | None, LeftAlone | None]:
         """Where a run's tools worked, what that folder is now, and why nothing may be done there."""
-        opening = run.opening
-        cwd = Path() if opening is None else Path(opening.cwd)
-        recorded = None if opening is None else opening.workspace_identity
-        where = folder or cwd
+        place = self._place(run)
+        recorded = place.identity
+        where = folder or Path(place.folder or "")
         seen = self._workspaces.observe(str(where))
         if not isinstance(seen, WorkspaceSeen):
             unusable = None if recorded is None else LeftAlone(Left.WORKSPACE_UNSEEN, f"{where} is not as it was")
@@ -192,4 +203,14 @@ class UncertainOperations:
         if recorded is not None and seen.identity != recorded:
             other = LeftAlone(Left.OTHER_WORKSPACE, f"{where} is another workspace than the run worked in")
             return where, seen.identity, other
+        if place.folder is not None and is_elsewhere_too(self._workspaces, seen, place.folder):
+            detail = f"{place.folder} and {where} have one identity: one is a copy"
+            copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(place.folder, str(where)))
+            return where, seen.identity, copied
         return where, seen.identity, None
+
+    def _place(self, run: Run) -> RunsPlace:
+        if run.opening is None:
+            return RunsPlace(None, None)
+        with self._store.snapshot() as reader:
+            return place_of_operations(reader, run.opening.run_id, run.opening)

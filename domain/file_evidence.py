@@ -5,7 +5,7 @@ Bytes are compared, and nothing that only resembles them: not a size, not a time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -143,6 +143,22 @@ def read_evidence(recorded: Json) -> FileEvidence | None:
     except ValidationError:
         return None
     return evidence if evidence.recorded() == recorded else None
+
+
+def found_later(change: FileChange, workspace: str | None, later: Iterable[FileEvidence]) -> FileState | None:
+    """How a path stood when the first later operation that touched it was about to begin; None where none did.
+
+    From then on the file is that operation's matter: what it looks like now says nothing of the earlier one.
+
+    Args:
+        workspace: the identity of the folder of `change`.
+        later: evidence of later operations, in order.
+    """
+    for evidence in later:
+        for one in evidence.files:
+            if evidence.workspace == workspace and one.path == change.path:
+                return one.before
+    return None
 
 
 def judge(evidence: FileEvidence, seen: Sequence[FileState]) -> Observation:

@@ -33,12 +33,15 @@ class AskedOperation:
         workspace: the folder of the run as it is known by now, absolute, every link resolved.
         workspace_identity: of that folder as it was just observed; None where it has none. A reconciler of files
             compares it with the identity in its evidence.
+        later: what the session dispatched after it, in order. What these recorded before their own effects says how
+            the same thing stood then; what it looks like now says nothing of this call where one of them changed it.
     """
 
     call: ToolCalled
     dispatch: ToolDispatched
     workspace: Path
     workspace_identity: str | None
+    later: tuple[ToolDispatched, ...] = ()
 
     @property
     def operation_id(self) -> OperationId:

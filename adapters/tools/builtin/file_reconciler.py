@@ -12,7 +12,16 @@ from pathlib import Path
 
 from ....domain.errors import RefusedWithoutEffect
 from ....domain.events.tool import Observation
-from ....domain.file_evidence import FileChange, FileEvidence, FileKind, FileState, digest_of, judge, read_evidence
+from ....domain.file_evidence import (
+    FileChange,
+    FileEvidence,
+    FileKind,
+    FileState,
+    digest_of,
+    found_later,
+    judge,
+    read_evidence,
+)
 from ....domain.tool_results import prepare_result
 from ....ports.reconciler import AskedOperation, Observed, Reconciler
 from .atomic_write import temporary_name
@@ -41,12 +50,19 @@ class FileReconciler(Reconciler):
             return _unreadable("the workspace has, or had, no identity: it may be another folder")
         if evidence.workspace != asked.workspace_identity:
             return _unreadable(f"{asked.workspace} is another workspace than the one of the call")
+        later = _later(asked)
+        if later is None:
+            return Observed(Observation.DIVERGED, detail="a later file operation recorded what is not understood here")
+        then = [found_later(change, evidence.workspace, later) for change in evidence.files]
         try:
-            seen = [look(asked.workspace, _target(change, asked.workspace)).state for change in evidence.files]
+            seen = [
+                state or look(asked.workspace, _target(change, asked.workspace)).state
+                for change, state in zip(evidence.files, then, strict=True)
+            ]
         except (OSError, ValueError, RefusedWithoutEffect) as error:
             said = error.strerror if isinstance(error, OSError) else str(error)
             return _unreadable(f"{_paths(evidence)} cannot be read: {said}")
-        return _answer(evidence, seen)
+        return _answer(evidence, seen, then)
 
     def tidy(self, asked: AskedOperation) -> None:
         """Remove the temporary file that the call may have left in the folder of its target."""
@@ -68,6 +84,19 @@ def _understood(asked: AskedOperation) -> FileEvidence | None:
     return evidence if evidence.transform_version <= VERSION else None
 
 
+def _later(asked: AskedOperation) -> list[FileEvidence] | None:
+    """What later file operations of the session recorded; None where one of them is not understood."""
+    found = []
+    for dispatch in asked.later:
+        if dispatch.contract.contract_id not in PLANNERS:
+            continue
+        evidence = read_evidence(dispatch.evidence)
+        if evidence is None or evidence.transform_version > VERSION:
+            return None
+        found.append(evidence)
+    return found
+
+
 def _target(change: FileChange, workspace: Path) -> ConfinedPath:
     return confined_file(change.path, workspace)
 
@@ -76,9 +105,15 @@ def _unreadable(detail: str) -> Observed:
     return Observed(Observation.UNREADABLE, detail=detail)
 
 
-def _answer(evidence: FileEvidence, seen: list[FileState]) -> Observed:
+def _answer(evidence: FileEvidence, seen: list[FileState], then: list[FileState | None]) -> Observed:
     observation, digest = judge(evidence, seen), digest_of(evidence, seen)
-    detail = "; ".join(_said(change, state) for change, state in zip(evidence.files, seen, strict=True))
+    pairs = zip(evidence.files, seen, strict=True)
+    detail = "; ".join(
+        f"when a later call found it, {_said(change, state).replace(' is ', ' was ', 1)}"
+        if at_that_time
+        else _said(change, state)
+        for (change, state), at_that_time in zip(pairs, then, strict=True)
+    )
     match observation:
         case Observation.MATCHES_EXPECTED_STATE:
             return Observed(observation, prepare_result(evidence.result), digest, detail)

@@ -119,6 +119,33 @@ def test_a_person_who_plans_is_told_what_was_completed_by_looking_again(program:
     assert "recovery_bundle_completed" in line
 
 
+EDIT = {"tool": "edit_file", "args": {"path": "a.txt", "old_text": "one", "new_text": "two"}}
+WRITE = {"tool": "write_file", "args": {"path": "a.txt", "content": "two\n"}}
+
+
+@pytest.mark.parametrize(
+    ("at", "second", "became"),
+    [
+        ("P2", WRITE, ("parked", "reconcile_matches_prior_state")),
+        ("P4", WRITE, ("completed", None)),
+        ("P4", {"tool": "delete_file", "args": {"path": "a.txt"}}, ("completed", None)),
+        ("P2", {"tool": "delete_file", "args": {"path": "a.txt"}}, ("parked", "reconcile_matches_prior_state")),
+    ],
+)
+def test_where_a_later_call_touched_the_file_what_that_found_decides_and_not_the_bytes_of_now(
+    program: Program, at: str, second: dict[str, Any], became: tuple[str, str | None]
+) -> None:
+    (program.workspace / "a.txt").write_text("one\n")
+    operation = killed(program, EDIT, at)
+    done_before = {"text": "I do.", "calls": [EDIT]}
+    program.script(done_before, {"text": "By another way.", "calls": [second]}, {"text": "Done."})
+    assert program(*program.run("--session", "s1")).code == 0
+    assert (program.workspace / "a.txt").exists() is (second is WRITE)
+    (one,) = program("reconcile", "s1", "--json").document["operations"]
+    assert (one["operation_id"], one["became"], one["code"]) == (operation, *became)
+    assert "when a later call found it" in one["detail"]
+
+
 def test_a_contract_that_nobody_looks_up_stays_as_it_is_and_can_be_settled(program: Program) -> None:
     operation = killed(program, paying("reconcile"))
     ran = program("reconcile", "s1", "--json")

@@ -23,6 +23,7 @@ from safepoint.domain import canonical
 from safepoint.domain.errors import RefusedWithoutEffect
 from safepoint.domain.events.event import Json
 from safepoint.domain.events.tool import Effect, Life, Observation, ToolCalled, ToolDispatched
+from safepoint.domain.file_evidence import FileEvidence, read_evidence
 from safepoint.domain.identifiers import (
     EventId,
     ExecutionIdentity,
@@ -534,3 +535,58 @@ def test_the_other_operations_of_the_run_keep_their_temporary_files(crash: Crash
     mine.write_text("half")
     FileReconciler().tidy(other)
     assert mine.exists(), "nothing is removed in another workspace"
+
+
+def later(tool: str, arguments: Json, workspace: Path, **changed: Any) -> ToolDispatched:
+    """T1 of a call that the same session made afterwards, as the files stood in `workspace` then."""
+    call = bound(tool, arguments)
+    evidence = call.evidence(Workspace(workspace, changed.pop("identity", IDENTITY)))
+    dispatch = asked(call, arguments, evidence, workspace, IDENTITY).dispatch
+    return dispatch.model_copy(update={"operation_id": OperationId("operation-2"), **changed})
+
+
+INSTANTS = dict.fromkeys(cell.story.name + ", " + cell.instant for cell in cells())
+
+
+@pytest.mark.parametrize(("story", "instant"), [name.split(", ") for name in INSTANTS], ids=list(INSTANTS))
+def test_a_later_call_of_the_session_that_touched_the_file_is_the_witness(
+    crashes: dict[str, Crash], story: str, instant: str
+) -> None:
+    """Whatever the file looks like now, as the expected state, or as the prior one."""
+    crash = crashes[story]
+    if read_evidence_of(crash).changes_nothing:
+        expected = Observation.ALREADY_SATISFIED
+    elif instant in {"after the effect", "T2 missing"}:
+        expected = Observation.MATCHES_EXPECTED_STATE
+    else:
+        expected = Observation.MATCHES_PRIOR_STATE
+    touched = [one.path for one in read_evidence_of(crash).files]
+    then = crash.at(instant)
+    witnesses = tuple(later("write_file", {"path": path, "content": "other"}, then) for path in touched)
+    for now in ("before the effect", "T2 missing"):
+        operation = dataclasses.replace(crash.asked(crash.at(now)), later=witnesses)
+        assert FileReconciler().observe(operation).observation is expected
+
+
+def read_evidence_of(crash: Crash) -> FileEvidence:
+    evidence = read_evidence(crash.evidence)
+    assert evidence is not None
+    return evidence
+
+
+def test_a_later_call_in_another_workspace_or_of_another_path_or_tool_is_no_witness(crash: Crash) -> None:
+    (crash.workspace / "src" / "b.txt").write_text("b")
+    elsewhere = later("write_file", {"path": "src/a.txt", "content": "x"}, crash.workspace, identity="other")
+    of_b = later("write_file", {"path": "src/b.txt", "content": "x"}, crash.workspace)
+    shell = crash.asked(crash.workspace).dispatch.model_copy(
+        update={"contract": of_b.contract.model_copy(update={"contract_id": "run_shell"}), "evidence": None}
+    )
+    operation = crash.asked(crash.workspace)
+    with_them = dataclasses.replace(operation, later=(elsewhere, of_b, shell))
+    assert FileReconciler().observe(with_them) == FileReconciler().observe(operation)
+
+
+def test_where_a_later_file_call_recorded_what_nobody_understands_it_has_diverged(crash: Crash) -> None:
+    odd = later("write_file", {"path": "src/a.txt", "content": "x"}, crash.workspace, evidence={"format": "?"})
+    operation = dataclasses.replace(crash.asked(crash.workspace), later=(odd,))
+    assert FileReconciler().observe(operation).observation is Observation.DIVERGED
