@@ -434,6 +434,7 @@ class Composition(containers.DeclarativeContainer):
         new_key,
         isolated.provided.new,
         providers.Object(carry_over),
+        isolated.provided.holds,
     )
     record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent)
     collect_garbage = providers.Factory(

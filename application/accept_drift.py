@@ -31,7 +31,7 @@ from .ownership import Owned, SessionBusy, SessionOwnership
 from .plan_resume import Planned, PlanRequest, PlanResume, fresh_ids
 from .repair_session import Repair
 from .resume_run import Parked, busy_reason
-from .run_checkpoints import why_not
+from .run_checkpoints import BoundToNothing, why_not
 from .spines import Spines
 
 DoneT = TypeVar("DoneT")
@@ -52,7 +52,7 @@ CarryOver: TypeAlias = Callable[[str, str, Sequence[FileChange]], str | None]
 
 
 class NothingHasDrifted:
-    """The files are what they should be: there is nothing to accept."""
+    """The files are what they should be: there is nothing to accept, and no folder was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class AcceptDrift:
     Args:
         new_key: names a new checkpoint.
         new_folder: a path for an isolated folder, whose parent is there.
+        is_apart: whether a folder is such a one.
         carry_over: brings files into such a folder.
     """
 
@@ -110,6 +111,7 @@ class AcceptDrift:
         new_key: Callable[[], str],
         new_folder: Callable[[], str],
         carry_over: CarryOver,
+        is_apart: Callable[[str], bool],
     ) -> None:
         self._facts = DriftFacts(store, ledger, spines, failpoints)
         self._ownership = ownership
@@ -122,6 +124,7 @@ class AcceptDrift:
         self._new_key = new_key
         self._new_folder = new_folder
         self._carry_over = carry_over
+        self._is_apart = is_apart
 
     def rebaseline(
         self, session_id: SessionId, agent: Agent, request: PlanRequest, *, by: str
@@ -136,6 +139,7 @@ class AcceptDrift:
             Parked where anything else stands in the way of resuming, too: then nothing was accepted.
 
         Raises:
+            BoundToNothing: nobody can look; nothing was done.
             StoreError, WriteRefused: it could not be recorded; accepting again is safe.
         """
         return self._decided(session_id, agent, request, _REBASELINED, partial(self._rebaseline, agent, by))
@@ -145,9 +149,20 @@ class AcceptDrift:
     ) -> Isolated | NothingHasDrifted | Parked:
         """Make a folder of its own from what is expected, and let the run go on there; the user's is not touched.
 
-        Takes, returns and raises what `rebaseline` does; where the folder could not be made, the reason says why.
+        It is made where nothing has drifted, too, unless the run has a folder of its own already. Takes, returns and
+        raises what `rebaseline` does; where the folder could not be made, the reason says why.
         """
-        return self._decided(session_id, agent, request, _ISOLATED, partial(self._isolate, agent, by))
+        anyway = not self._is_apart(str(agent.workspace))
+        return self._decided(session_id, agent, request, _ISOLATED, partial(self._isolate, agent, by), anyway=anyway)
+
+    def require_bound(self, session_id: SessionId, agent: Agent, request: PlanRequest) -> None:
+        """Look whether anything can be decided about drift, before anything else is done.
+
+        Raises:
+            BoundToNothing: nobody looks at the files of this run.
+        """
+        if self._plan(session_id, agent, request).bound_to_nothing:
+            raise BoundToNothing(session_id)
 
     def _decided(
         self,
@@ -156,6 +171,8 @@ class AcceptDrift:
         request: PlanRequest,
         resolvable: frozenset[ParkReason],
         write: Callable[[_Seen], DoneT | Parked],
+        *,
+        anyway: bool = False,
     ) -> DoneT | NothingHasDrifted | Parked:
         try:
             owned = self._ownership.own(session_id)
@@ -166,11 +183,14 @@ class AcceptDrift:
             fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(session_id))
             planned = self._plan(session_id, agent, request, fresh)
             plan = planned.plan
-            if not isinstance(plan, Park) or resolvable.isdisjoint(plan.codes):
-                return NothingHasDrifted() if not isinstance(plan, Park) else Parked(session_id, plan.reasons)
+            if planned.bound_to_nothing:
+                raise BoundToNothing(session_id)
             source = self._facts.source(session_id)
-            if not resolvable.issuperset(plan.codes) or source is None or agent.checkpoints is None:
-                return Parked(session_id, plan.reasons, plan.notes, (), repaired)
+            if isinstance(plan, Park):
+                if not resolvable.issuperset(plan.codes) or source is None or agent.checkpoints is None:
+                    return Parked(session_id, plan.reasons, plan.notes, (), repaired)
+            elif not anyway or source is None or agent.checkpoints is None:
+                return NothingHasDrifted()
             return write(_Seen(owned, planned, source, agent.checkpoints))
 
     @contextmanager

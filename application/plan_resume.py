@@ -83,12 +83,14 @@ class Planned:
     Attributes:
         checkpoint: the content that the lineage is bound to, and what was seen of it; None where it is bound to none.
         changes: what settled operations left since.
+        bound_to_nothing: the whole lineage could be read, and accepted no checkpoint: nobody looks at the files.
     """
 
     plan: Plan
     repair_pending: bool = False
     checkpoint: CheckpointFacts | None = None
     changes: tuple[FileChange, ...] = ()
+    bound_to_nothing: bool = False
 
 
 @dataclass(slots=True)
@@ -163,7 +165,8 @@ class PlanResume:
         facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority)
         expected = _expected(seen.lineage)
         changes = () if expected is None else tuple(expected.changes.values())
-        return Planned(plan(facts), seen.repair_pending, facts.checkpoint, changes)
+        unbound = expected is None and bool(seen.lineage) and _segments(seen.lineage) is not None
+        return Planned(plan(facts), seen.repair_pending, facts.checkpoint, changes, unbound)
 
     def _owner(self, session_id: SessionId, *, owned: bool) -> tuple[Busy | None, Authority]:
         row, owner, liveness = self._ownership.owner_of(session_id)
@@ -333,8 +336,14 @@ class PlanResume:
 
 def _expected(lineage: Sequence[SegmentReading]) -> Expected | None:
     """What the files should be, where the whole lineage could be read."""
+    segments = _segments(lineage)
+    return expected_of(segments) if segments else None
+
+
+def _segments(lineage: Sequence[SegmentReading]) -> list[SegmentFacts] | None:
+    """The lineage; None where not all of it could be read."""
     segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
-    return expected_of(segments) if segments and len(segments) == len(lineage) else None
+    return segments if len(segments) == len(lineage) else None
 
 
 def _recorded_folder(lineage: Sequence[SegmentReading]) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ..domain.errors import SafepointError, WriteRefused
 from ..domain.events.outside import CheckpointAccepted
 from ..domain.events.tool import RecoveryMode, ToolDispatched
+from ..domain.identifiers import SessionId
 from ..domain.operation.state import Phase, unanswered_of
 from ..domain.reasons import WriteRefusal
 from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, Unsupported
@@ -35,6 +36,14 @@ class CheckpointsUnusable(SafepointError):
     def __init__(self, answer: Unsupported | CouldNotLook) -> None:
         super().__init__(f"its content cannot be kept: {why_not(answer)}")
         self.answer = answer
+
+
+class BoundToNothing(SafepointError):
+    """Something was to be decided about drift in a run that accepted no checkpoint: nobody looked, nothing was done."""
+
+    def __init__(self, session_id: SessionId) -> None:
+        super().__init__(f"the interrupted run of session {session_id} is bound to no content")
+        self.session_id = session_id
 
 
 def why_not(answer: Unsupported | CouldNotLook) -> str:

@@ -32,6 +32,10 @@ class IsolatedFolders(Protocol):
         """
 
     @abstractmethod
+    def holds(self, path: str) -> bool:
+        """Whether a path, absolute and without links, is that of one of them."""
+
+    @abstractmethod
     def remove(self, path: str) -> None:
         """Remove one with all that it holds; nothing happens where it is gone. Killed on the way, it can be repeated.
 

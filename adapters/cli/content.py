@@ -127,7 +127,8 @@ def settle_drift(
                 out.say(f"  {one_line(path)}")
             return OnDrift(members={"rebaselined": {"paths": list(answer.paths), "epoch": answer.epoch}})
         case NothingHasDrifted():
-            out.say("Nothing has drifted.")
+            apart = f"{one_line(str(agent.workspace))} is a folder of the run's own already: no other was made."
+            out.say(apart if options.isolated else "Nothing has drifted: there is nothing to accept.")
             return OnDrift()
 
 

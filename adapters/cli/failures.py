@@ -13,7 +13,7 @@ from ...application.forget_session import FolderInUse, SessionUnknown, StillRunn
 from ...application.forgotten_sessions import SessionForgotten
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
 from ...application.ownership import SessionBusy
-from ...application.run_checkpoints import CheckpointsUnusable, why_not
+from ...application.run_checkpoints import BoundToNothing, CheckpointsUnusable, why_not
 from ...application.run_turn import SessionQuarantined
 from ...application.settle_workspace import WorkspaceUnusable
 from ...application.settlement import SettlementRefusal, SettlementRefused
@@ -93,6 +93,13 @@ def failure_of(error: BaseException) -> Failure:
             hint = "Give --checkpoints none, or work in a Git repository; nothing was begun."
             message = f"The workspace cannot be kept: {why_not(error.answer)}."
             return Failure(ExitCode.USAGE, "checkpoints_unusable", message, hint)
+        case BoundToNothing():
+            message = "The run began without checkpoints: whether its files changed is not known, and nothing was done."
+            hint = (
+                "Without --isolated and --rebaseline it goes on in its folder as that is; or start a new turn: "
+                "`safepoint run MESSAGE --session SESSION`."
+            )
+            return Failure(ExitCode.PARKED, "bound_to_nothing", message, hint, error.session_id)
         case SessionForgotten():
             hint = "`safepoint list` shows the sessions of this store; its id can never be used again."
             return Failure(ExitCode.USAGE, "session_forgotten", f"{error}.", hint, error.session_id)

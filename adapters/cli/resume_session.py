@@ -76,6 +76,7 @@ def resume_session(
                 raise
             return _parked(out, runtime, parked, commands)
         if reconcile and content.decides:  # what has no outcome would keep it from being carried out
+            runtime.parts.accept_drift().require_bound(summary.session_id, agent, request)
             _look_again(out, runtime, summary.session_id, agent)
         decided = settle_drift(out, runtime, summary.session_id, agent, request, content)
         if decided.parked is not None:

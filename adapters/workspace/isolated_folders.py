@@ -40,10 +40,14 @@ class FoldersInPlace(IsolatedFolders):
             return ()
         return [IsolatedFolder(str(entry), _time_of(entry)) for entry in entries]
 
+    def holds(self, path: str) -> bool:
+        """See `IsolatedFolders`."""
+        return Path(path).parent == Path(os.path.realpath(self._place))
+
     def remove(self, path: str) -> None:
         """Take its name away first, so that nobody finds half of it under that."""
         target = Path(path)
-        if target.parent != Path(os.path.realpath(self._place)):
+        if not self.holds(path):
             raise ValueError(f"{path} is none of the folders in {self._place}")
         doomed = target if target.name.startswith(REMOVING) else target.with_name(f"{REMOVING}{target.name}")
         if doomed != target:

@@ -56,6 +56,14 @@ class IsolatedFoldersContract:
         assert not is_there(first)
         assert [one.path for one in isolated.folders()] == [second]
 
+    def test_one_of_them_is_told_from_another_folder(
+        self, isolated: IsolatedFolders, outside: str, fill: Callable[[str], None]
+    ) -> None:
+        path = isolated.new()
+        fill(path)
+        assert isolated.holds(path)
+        assert not isolated.holds(outside)
+
     def test_removing_what_is_gone_does_nothing(self, isolated: IsolatedFolders, fill: Callable[[str], None]) -> None:
         path = isolated.new()
         isolated.remove(path)

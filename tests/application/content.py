@@ -76,6 +76,7 @@ class Bound(Resuming):
             self.capture.new_key,
             self._new_folder,
             _nothing_to_carry,
+            lambda folder: folder == ISOLATED,
         )
 
     def bound(self, model: Sequence[Planned] = (), *, begin: bool = True, folder: str = WORKSPACE) -> Agent:

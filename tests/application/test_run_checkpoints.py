@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from safepoint.adapters.memory.model_provider import Planned, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.accept_drift import Isolated, NothingHasDrifted, Rebaselined
-from safepoint.application.agent import Agent
+from safepoint.application.agent import Agent, Binding
 from safepoint.application.expected_content import expected_of
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Parked
-from safepoint.application.run_checkpoints import CheckpointsUnusable
+from safepoint.application.run_agent import Screen
+from safepoint.application.run_checkpoints import BoundToNothing, CheckpointsUnusable
 from safepoint.application.verify_store import VerifyStore
 from safepoint.domain.commands import Append, AppendLate
 from safepoint.domain.errors import StoreError, WriteRefused
@@ -324,12 +326,42 @@ def test_after_going_into_isolation_the_users_folder_is_another_one(files: Files
     assert P.WORKSPACE_IDENTITY_MISMATCH in codes(process.plans(process.bound(begin=False)).plan)
 
 
-def test_where_nothing_has_drifted_nothing_is_written(files: Files) -> None:
+def test_where_nothing_has_drifted_there_is_nothing_to_accept(files: Files) -> None:
     process = interrupted(files, WRITE, DONE)
-    for decide in (process.accept.rebaseline, process.accept.isolate):
-        answer = decide(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
-        assert isinstance(answer, NothingHasDrifted)
+    answer = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
+    assert isinstance(answer, NothingHasDrifted)
     assert process.topics(process.head()).count("workspace.rebaselined") == 0
+
+
+def test_where_nothing_has_drifted_the_work_goes_on_apart_all_the_same(files: Files) -> None:
+    process = interrupted(files, WRITE, DONE)
+    before = dict(files.here)
+    done = process.accept.isolate(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
+    assert isinstance(done, Isolated)
+    apart = process.bound([WRITE, DONE], begin=False, folder=ISOLATED)
+    again = process.accept.isolate(SESSION, apart, PlanRequest(), by="Ada")
+    assert isinstance(again, NothingHasDrifted)  # it has a folder of its own already
+    resumed = process.continues(process.bound([DONE], begin=False, folder=ISOLATED))
+    assert files.here == before
+    check_sound(process, resumed.run_id)
+
+
+def test_of_a_run_that_is_bound_to_nothing_nobody_says_that_nothing_has_drifted(files: Files) -> None:
+    first = Bound(files)
+    agent = replace(first.bound([DONE]), checkpoints=None, binding=Binding.NEVER)
+    first.events_store.fail_at(END, Failure.UNAVAILABLE)
+    with pytest.raises(StoreError):
+        go(partial(first.run_turn, SESSION, "go", agent, Screen()))
+    first.die()
+    process = Bound(files)
+    files.here["b.txt"] = b"theirs"
+    for decide in (process.accept.rebaseline, process.accept.isolate):
+        with pytest.raises(BoundToNothing):
+            decide(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
+    with pytest.raises(BoundToNothing):
+        process.accept.require_bound(SESSION, process.bound(begin=False), PlanRequest())
+    assert ISOLATED not in files.checkpoints.folders
+    process.continues(process.bound([DONE], begin=False))
 
 
 def test_what_else_stands_in_the_way_is_said_and_nothing_is_accepted(files: Files) -> None:

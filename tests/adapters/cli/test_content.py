@@ -102,6 +102,37 @@ def test_the_work_goes_on_apart_and_its_result_is_brought_home(program: Program,
     assert (repository / "notes.txt").read_text() == "theirs\n"
 
 
+@pytest.mark.parametrize("way", ["--isolated", "--rebaseline"])
+@pytest.mark.parametrize("also", [(), ("--reconcile",)])
+def test_nothing_is_done_about_drift_where_nobody_looked_at_the_files(
+    program: Program, repository: Path, way: str, also: tuple[str, ...]
+) -> None:
+    script = program.script({"text": "I do it.", "calls": [WRITE]}, {"text": "More.", "calls": [EDIT]}, {"text": "."})
+    program.killed_at("P4", *program.run("--session", "s1", "--checkpoints", "none"))
+    (repository / "notes.txt").write_text("theirs\n")
+    before = {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()}
+    events = program("show", "s1", "--json").document
+    ran = program("resume", "s1", "--script", script, way, *also, "--json")
+    assert (ran.code, ran.document["code"]) == (3, "bound_to_nothing")
+    assert "not known" in ran.document["message"]
+    assert {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()} == before
+    assert "isolated" not in " ".join(path.name for path in program.folder.iterdir())
+    shown = program("show", "s1", "--json").document
+    assert [run["run_id"] for run in shown["runs"]] == [run["run_id"] for run in events["runs"]]
+
+
+def test_where_nothing_has_drifted_the_users_folder_is_left_alone_as_was_asked(
+    program: Program, repository: Path
+) -> None:
+    killed(program)
+    before = {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()}
+    script = program.script({"text": "?"}, {"text": "?"}, {"text": "I go on.", "calls": [EDIT]}, {"text": "Done."})
+    ran = program("resume", "s1", "--script", script, "--isolated", "--json")
+    assert ran.code == 0, ran
+    assert (Path(ran.document["drift"]["isolated"]["path"]) / "config.json").read_text() == '{"port": 5000}'
+    assert {path.name: path.read_bytes() for path in repository.iterdir() if path.is_file()} == before
+
+
 class Inside(Program):
     """The program with its store in the workspace."""
 
