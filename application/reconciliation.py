@@ -40,6 +40,8 @@ class Left(StrEnum):
     TOOL_CHANGED = "tool_catalog_mismatch"
     """The tool is not here, or promises something else than it did at T1."""
     OTHER_WORKSPACE = "workspace_identity_mismatch"
+    COPY_AMBIGUOUS = "workspace_copy_ambiguous"
+    """The folder is a copy of the one that its run worked in, or that one of this."""
     WORKSPACE_UNSEEN = "safety_observation_unavailable"
     """The folder is not there, or could not be looked at."""
     NOT_DELIVERED = "not_delivered"
@@ -58,11 +60,13 @@ class LeftAlone(NamedTuple):
     Attributes:
         detail: for people, without content of the run.
         processes: what may still run.
+        folders: those of which one is a copy; the last is the one that was named.
     """
 
     why: Left
     detail: str = ""
     processes: tuple[ProcessInfo, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class Completed(NamedTuple):

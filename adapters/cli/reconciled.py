@@ -10,7 +10,7 @@ from ...domain.events.tool import Observation
 from ...domain.explanations import explain
 from .command_lines import CommandLines
 from .escaping import one_line
-from .ways_on import WayOn, declaring_over, ending, settling
+from .ways_on import WayOn, choosing, declaring_over, ending, settling
 
 Json = dict[str, Any]
 
@@ -35,6 +35,7 @@ _LEFT: Final = {
     Left.RECONCILER_FAILED: "whoever looks its effect up gave no usable answer",
     Left.TOOL_CHANGED: "its tool is not here as it was",
     Left.OTHER_WORKSPACE: "the folder is another workspace than the one it ran in",
+    Left.COPY_AMBIGUOUS: "more than one folder is the workspace that it ran in: one is a copy",
     Left.WORKSPACE_UNSEEN: "its workspace could not be looked at",
     Left.NOT_DELIVERED: "it was tried once more, and what came back does not say what the first delivery did",
     Left.STOPPED: "it was stopped",
@@ -105,7 +106,7 @@ def _document(one: OperationReconciled) -> Json:
 
 def ways_after(operations: Iterable[OperationReconciled], session: str, commands: CommandLines) -> Iterator[WayOn]:
     """What can be done about those that have no outcome now."""
-    again = False
+    again, copied = False, set[str]()
     for one in operations:
         match one.became:
             case NowParked():
@@ -117,7 +118,11 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 again = again or why in AGAIN
                 if why in {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
                     yield from settling(commands, one.operation_id, one.tool_name)
+                if one.became.folders:
+                    copied.add(one.became.folders[-1])
             case Completed():
                 pass
+    for folder in sorted(copied):
+        yield from choosing(commands, folder)
     if again:
         yield WayOn(commands.about("reconcile", session), "look again later")

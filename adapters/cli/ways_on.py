@@ -162,9 +162,13 @@ def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[Wa
     for reason in reasons:
         paths = reason.detail.get("paths")
         if reason.code is ParkReason.WORKSPACE_COPY_AMBIGUOUS and isinstance(paths, list) and paths:
-            here = str(paths[-1])
-            yield WayOn(commands.about("workspace", "adopt", here), "say that this folder is the workspace")
-            yield WayOn(commands.about("workspace", "renew", here), "say that this folder is another workspace")
+            yield from choosing(commands, str(paths[-1]))
+
+
+def choosing(commands: CommandLines, folder: str) -> Iterator[WayOn]:
+    """A person's word on a folder that is a copy, or of which there is one."""
+    yield WayOn(commands.about("workspace", "adopt", folder), "say that this folder is the workspace")
+    yield WayOn(commands.about("workspace", "renew", folder), "say that this folder is another workspace")
 
 
 def _of_content(codes: frozenset[ParkReason], session: str, commands: CommandLines) -> Iterator[WayOn]:

@@ -19,6 +19,7 @@ from safepoint.application.reconcile_operations import Hands
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
 from safepoint.application.resume_run import Continued, Parked
 from safepoint.application.settlement import SaidBy
+from safepoint.application.settle_workspace import SettleWorkspace
 from safepoint.application.stopping import Stopping
 from safepoint.domain.errors import RefusedWithoutEffect, StoreFull, StoreUnavailable
 from safepoint.domain.events.model import HostMessage
@@ -550,6 +551,38 @@ def test_in_another_workspace_nothing_is_run_and_nothing_is_compared(mode: str) 
     assert act.calls == [1]
     assert looking.asked == []
     assert bundles(process) == 0
+
+
+@pytest.mark.parametrize("mode", ["replay_safe", "idempotent", "reconcile"])
+def test_a_copy_beside_the_folder_that_the_run_worked_in_settles_nothing(mode: str) -> None:
+    world = World()
+    act = Counted(**({"recovery": mode} if mode != "idempotent" else IDEMPOTENT))
+    left_unsettled(world, act.function)
+    world.workspaces.copy_folder(WORKSPACE, "/copy")
+    looking = Looking(Observed(Observation.DIVERGED))
+    process = Process(world, reconcilers=[looking])
+    left = became(process, [act.function], folder=Path("/copy"))
+    assert isinstance(left, LeftAlone)
+    assert left.why is Left.COPY_AMBIGUOUS
+    assert WORKSPACE in left.detail
+    assert (act.calls, looking.asked, bundles(process)) == ([1], [], 0)
+
+
+@pytest.mark.parametrize("said", ["adopt", "renew"])
+def test_once_a_person_has_said_which_is_the_workspace_it_is_looked_at_there(said: str) -> None:
+    world, act = World(), Counted(recovery="reconcile")
+    left_unsettled(world, act.function)
+    world.workspaces.copy_folder(WORKSPACE, "/copy")
+    looking = Looking(Observed(Observation.DIVERGED))
+    process = Process(world, reconcilers=[looking])
+    views = process.world.store.views
+    about = (process.events_store, views, process.ledger, process.ownership, process.repair, world.workspaces)
+    settle = SettleWorkspace(*about, process.spines)
+    folder = {"adopt": "/copy", "renew": WORKSPACE}[said]
+    settled = getattr(settle, said)(folder, by="Ada")
+    assert isinstance(became(process, [act.function]), NowParked)
+    (asked,) = looking.asked
+    assert (asked.workspace, asked.workspace_identity) == (Path(folder), settled.seen.identity)
 
 
 # A session that has gone on

@@ -112,3 +112,25 @@ def test_looking_at_a_workspace_needs_no_store_and_makes_none(program: Program) 
 def test_a_folder_without_a_marker_is_no_workspace(program: Program, tmp_path: Path) -> None:
     ran = program("workspace", "show", tmp_path, "--json")
     assert (ran.code, ran.document["code"]) == (2, "workspace_missing")
+
+
+@pytest.mark.parametrize("verb", ["reconcile", "resume"])
+def test_the_bytes_of_a_copy_settle_nothing_of_what_was_done_in_the_other_folder(
+    program: Program, tmp_path: Path, verb: str
+) -> None:
+    edit = {"tool": "edit_file", "args": {"path": "a.txt", "old_text": "one", "new_text": "two"}}
+    script = program.script({"text": "I edit it.", "calls": [edit]}, {"text": "Done."})
+    (program.workspace / "a.txt").write_text("one\n")
+    program.killed_at("P4", *program.run("--session", "s1"))
+    copy = tmp_path / "copy"
+    shutil.copytree(program.workspace, copy)
+    (program.workspace / "a.txt").write_text("one\n")
+    more = ("--reconcile", "--script", script) if verb == "resume" else ()
+    ran = program(verb, "s1", "--workspace", copy, *more, "--json")
+    assert ran.code == 3, ran
+    (one,) = ran.document["operations" if verb == "reconcile" else "reconciled"]
+    assert (one["became"], one["code"]) == ("left", "workspace_copy_ambiguous")
+    assert f"safepoint workspace adopt {copy}" in " ".join(way["command"] for way in ran.document["commands"])
+    program("workspace", "adopt", copy, "--by", "Ada")
+    (one,) = program("reconcile", "s1", "--json").document["operations"]
+    assert (one["became"], one["observation"]) == ("completed", "matches_expected_state")
