@@ -110,7 +110,12 @@ def hidden(subject: Subject) -> None:
     subject.hide()
 
 
-ALL: tuple[Change, ...] = (nothing, happened, meddled, overwritten, hidden)
+def unread(subject: Subject) -> None:
+    """The effect has not happened, and nobody can read that."""
+    subject.hide()
+
+
+ALL: tuple[Change, ...] = (nothing, happened, meddled, overwritten, hidden, unread)
 each_world = pytest.mark.parametrize("change", ALL, ids=[one.__name__ for one in ALL])
 
 
@@ -122,6 +127,12 @@ def completes(asked: AskedOperation, observed: Observed) -> bool:
 def says_it_happened(asked: AskedOperation, observed: Observed) -> bool:
     """Whether that outcome is one of an effect: a job that was never started has a known outcome, too."""
     return completes(asked, observed) and observed.result is not None and observed.result.effect is not Effect.NONE
+
+
+def says_that_nothing_happened(asked: AskedOperation, observed: Observed) -> bool:
+    """Whether it denies the effect: by an outcome without one, or by saying that all is as the call found it."""
+    denied = observed.result is not None and observed.result.effect is Effect.NONE
+    return (completes(asked, observed) and denied) or observed.observation is Observation.MATCHES_PRIOR_STATE
 
 
 def seen_by(reconciler: Reconciler, asked: AskedOperation) -> Observed | None:
@@ -175,7 +186,7 @@ class ReconcilerContract:
         asked = subject.asked()
         observed = seen_by(reconciler, asked)
         if observed is None:
-            assert change is hidden, "it could be looked at"
+            assert change in {hidden, unread}, "it could be looked at"
             return
         parks = observed.observation in PARKED_BY[asked.contract.mode]
         assert completes(asked, observed) or parks or observed.observation in WAITING, observed
@@ -227,13 +238,21 @@ class ReconcilerContract:
         asked = subject.asked()
         observed = reconciler.observe(asked)
         assert says_it_happened(asked, observed) is not self.meddling_shows, observed
+        assert not says_that_nothing_happened(asked, observed), observed
 
-    def test_what_cannot_be_read_is_not_guessed(self, reconciler: Reconciler, subject: Subject) -> None:
-        subject.happen()
-        subject.hide()
+    @pytest.mark.parametrize("change", [hidden, unread], ids=["hidden", "unread"])
+    def test_what_cannot_be_read_is_not_guessed(self, reconciler: Reconciler, subject: Subject, change: Change) -> None:
+        """Could not look is neither "it happened" nor "it did not" (F1), whichever of them is true."""
+        change(subject)
         asked = subject.asked()
         observed = seen_by(reconciler, asked)
-        assert observed is None or not says_it_happened(asked, observed), observed
+        assert observed is None or not completes(asked, observed), observed
+        assert observed is None or not says_that_nothing_happened(asked, observed), observed
+
+    def test_what_has_happened_is_never_denied(self, reconciler: Reconciler, subject: Subject) -> None:
+        subject.happen()
+        asked = subject.asked()
+        assert not says_that_nothing_happened(asked, reconciler.observe(asked))
 
     @pytest.mark.parametrize("evidence", STRANGE, ids=repr)
     @pytest.mark.parametrize("change", [nothing, happened], ids=["nothing", "happened"])
@@ -246,8 +265,9 @@ class ReconcilerContract:
             return  # its handle is the operation itself
         dispatch = asked.dispatch.model_copy(update={"evidence": evidence})
         strange = replace(asked, dispatch=dispatch)
-        observed = reconciler.observe(strange)
-        assert not says_it_happened(strange, observed), observed
+        observed = seen_by(reconciler, strange)
+        assert observed is None or not completes(strange, observed), observed
+        assert observed is None or not says_that_nothing_happened(strange, observed), observed
 
     @each_world
     def test_tidying_touches_no_effect_and_may_be_done_again(

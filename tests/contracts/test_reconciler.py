@@ -294,12 +294,73 @@ class Late(Right):
         return Observed(Observation.LATE_OUTCOME, PreparedResult("paid", is_error=False, effect=Effect.DONE))
 
 
+class Handled(Ledgered):
+    """The same row, promised to be found by its handle: then there are outcomes without an effect."""
+
+    def asked(self) -> AskedOperation:
+        return asked_of(RecoveryMode.REATTACH, {"row": "paid"})
+
+
+NEVER_MADE = PreparedResult("it was never made", is_error=True, effect=Effect.NONE)
+
+
+class Finding(Right):
+    """Finds the row, or finds that it was never written; what it cannot read it does not know."""
+
+    def observe(self, asked: AskedOperation) -> Observed:
+        seen = super().observe(asked)
+        match seen.observation:
+            case Observation.MATCHES_EXPECTED_STATE:
+                return replace(seen, observation=Observation.HANDLE_SETTLED)
+            case Observation.MATCHES_PRIOR_STATE:
+                return replace(seen, observation=Observation.HANDLE_SETTLED, result=NEVER_MADE)
+            case _:
+                return Observed(Observation.HANDLE_UNKNOWN)
+
+
+class TestFinding(ReconcilerContract):
+    @pytest.fixture
+    def subject(self) -> Handled:
+        return Handled()
+
+    @pytest.fixture
+    def reconciler(self, subject: Handled) -> Reconciler:
+        return Finding(subject)
+
+
+class Denying(Finding):
+    """Takes what it does not know for something that never happened."""
+
+    def observe(self, asked: AskedOperation) -> Observed:
+        seen = super().observe(asked)
+        unknown = seen.observation is Observation.HANDLE_UNKNOWN
+        return Observed(Observation.HANDLE_SETTLED, NEVER_MADE, "00" * 32) if unknown else seen
+
+
+class DenyingAll(Finding):
+    """Has only one answer."""
+
+    def observe(self, asked: AskedOperation) -> Observed:
+        return Observed(Observation.HANDLE_SETTLED, NEVER_MADE, "00" * 32)
+
+
+class Unchanged(Right):
+    """Takes what it cannot read for what was there before."""
+
+    def observe(self, asked: AskedOperation) -> Observed:
+        seen = super().observe(asked)
+        unread = seen.observation is Observation.UNREADABLE
+        return Observed(Observation.MATCHES_PRIOR_STATE) if unread else seen
+
+
 CONTRACT = ReconcilerContract()
 Check = Callable[[Reconciler, Subject], None]
 WRONG: list[tuple[type[Right], Check]] = [
     (Redoing, lambda r, s: CONTRACT.test_looking_changes_nothing(r, s, kit.nothing)),
     (Redoing, CONTRACT.test_what_has_not_happened_is_never_said_to_have),
-    (Guessing, CONTRACT.test_what_cannot_be_read_is_not_guessed),
+    (Guessing, lambda r, s: CONTRACT.test_what_cannot_be_read_is_not_guessed(r, s, kit.hidden)),
+    (Guessing, lambda r, s: CONTRACT.test_what_cannot_be_read_is_not_guessed(r, s, kit.unread)),
+    (Unchanged, lambda r, s: CONTRACT.test_what_cannot_be_read_is_not_guessed(r, s, kit.hidden)),
     (Guessing, lambda r, s: CONTRACT.test_evidence_that_it_does_not_understand_proves_nothing(r, s, kit.nothing, {})),
     (Moody, lambda r, s: CONTRACT.test_the_same_world_gives_the_same_answer(r, s, kit.happened, in_threads)),
     (Speechless, CONTRACT.test_what_has_happened_is_seen_and_answered),
@@ -308,6 +369,27 @@ WRONG: list[tuple[type[Right], Check]] = [
     (Sweeping, lambda r, s: CONTRACT.test_tidying_touches_no_effect_and_may_be_done_again(r, s, kit.happened)),
     (Late, lambda r, s: CONTRACT.test_what_it_answers_settles_something_or_says_that_it_waits(r, s, kit.happened)),
 ]
+
+
+WRONG_WITH_HANDLES: list[tuple[type[Finding], Check]] = [
+    (Denying, lambda r, s: CONTRACT.test_what_cannot_be_read_is_not_guessed(r, s, kit.hidden)),
+    (Denying, lambda r, s: CONTRACT.test_what_cannot_be_read_is_not_guessed(r, s, kit.unread)),
+    (Denying, CONTRACT.test_what_was_overwritten_afterwards_is_not_taken_for_what_it_was),
+    (Denying, lambda r, s: CONTRACT.test_evidence_that_it_does_not_understand_proves_nothing(r, s, kit.happened, {})),
+    (DenyingAll, CONTRACT.test_what_has_happened_is_never_denied),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "check"), WRONG_WITH_HANDLES, ids=[f"{one.__name__}-{i}" for i, (one, _) in enumerate(WRONG_WITH_HANDLES)]
+)
+def test_the_contract_catches_a_reconciler_that_denies_what_it_does_not_know(
+    wrong: type[Finding], check: Check
+) -> None:
+    right, subject = Handled(), Handled()
+    check(Finding(right), right)
+    with pytest.raises(AssertionError):
+        check(wrong(subject), subject)
 
 
 @pytest.mark.parametrize(("wrong", "check"), WRONG, ids=[f"{wrong.__name__}-{i}" for i, (wrong, _) in enumerate(WRONG)])
@@ -321,4 +403,4 @@ def test_the_contract_catches_a_reconciler_that_is_wrong(wrong: type[Right], che
 def test_the_contract_catches_a_reconciler_that_raises() -> None:
     subject = Ledgered()
     with pytest.raises(OSError, match="cannot read"):
-        CONTRACT.test_what_cannot_be_read_is_not_guessed(Raising(subject), subject)
+        CONTRACT.test_what_cannot_be_read_is_not_guessed(Raising(subject), subject, kit.hidden)
