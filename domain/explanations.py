@@ -144,7 +144,7 @@ _TABLE: Final[dict[str, Explanation]] = {
         "`safepoint workspace renew FOLDER`.",
     ),
     ParkReason.WORKSPACE_DRIFT: Explanation(
-        "Files in the workspace changed since the run was interrupted.",
+        "Files in the workspace are not as the run is known to have left them.",
         "Look at the listed paths; then `safepoint resume SESSION --isolated` leaves them alone, and "
         "`safepoint resume SESSION --rebaseline` accepts them.",
     ),

@@ -149,8 +149,8 @@ _VERSION_1: Mapping[str, str] = {
         "Note from the host: a call of {tool} that was shown as unknown is, as attested by {by}, {outcome}."
     ),
     SentenceId.WORKSPACE_REBASELINED: (
-        "Note from the host: files were changed by somebody else, and {by} accepted the present content. Read these"
-        " again before relying on them: {paths}."
+        "Note from the host: files are not as they were known to be when the work was interrupted; who changed them is"
+        " not known here. {by} accepted the present content. Read these again before relying on them: {paths}."
     ),
     SentenceId.WORKSPACE_TRANSITIONED: (
         "Note from the host: as {by} decided, the work goes on in another folder, {path}, made from the state at the"

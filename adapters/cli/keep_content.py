@@ -29,6 +29,7 @@ from .exit_codes import ExitCode
 from .failures import Failure
 from .output import Output
 from .parking import say_ways
+from .persons import require_person_beside
 from .runtimes import report, unopened
 from .usage import UsageError
 from .ways_on import WayOn, as_documents
@@ -57,11 +58,14 @@ class KeepContent:
     def __init__(self, out: Output, store: Path, folder: str) -> None:
         self._out, self._store, self._folder = out, store, folder
         places.prepare_folder(store)
-        self._checkpoints: Checkpoints = unopened(store).checkpoints()
+        self._parts = unopened(store)
+        self._checkpoints: Checkpoints = self._parts.checkpoints()
         self._commands = CommandLines(store)
 
     def __call__(self, action: str, ref: str | None, into: Path | None) -> int:
         """Do it; returns the exit status."""
+        if action == "remove":
+            require_person_beside(self._parts)
         if action == "restore" and into is None:
             raise UsageError("`checkpoint restore` needs a new folder.", "Name it with --into.")
         if action != "restore" and into is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..composition import Runtime
+    from ..composition import Composition, Runtime
 
 
 def person() -> str:
@@ -27,7 +27,16 @@ def require_person(runtime: Runtime) -> None:
     Raises:
         UsageError: this program was started by a tool of a run of this store.
     """
-    operation_id = runtime.parts.started_by_operation()
+    require_person_beside(runtime.parts)
+
+
+def require_person_beside(parts: Composition) -> None:
+    """The same, where the store is not opened.
+
+    Raises:
+        UsageError: as `require_person`.
+    """
+    operation_id = parts.started_by_operation()
     if operation_id is not None:
         message = f"This command takes a person's word, and was started by a tool (operation {operation_id})."
         raise UsageError(message, "Give it from a terminal of your own.", code="not_a_person")

@@ -299,6 +299,8 @@ def test_the_present_content_is_accepted_and_the_model_is_told_what_to_read_agai
     (told,) = process.of(resumed.run_id, HostMessage)
     assert "Ada" in told.text
     assert "b.txt" in told.text
+    assert "somebody else" not in told.text  # files are compared, and nobody saw who wrote them
+    assert "not known" in told.text
     assert process.of(resumed.run_id, CheckpointAccepted)[0].workspace_epoch == 1
     assert files.here["b.txt"] == b"theirs"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +138,18 @@ def not_a_repository(files: Path, ref: str) -> None:
 
 def not_readable(files: Path, ref: str) -> None:
     (files / ".git" / "HEAD").write_bytes(bytes(100))
+
+
+def test_a_tool_does_not_remove_what_a_person_kept(program: Program, files: Path) -> None:
+    ref = captured(program, files)
+    own = f"{sys.executable} -m safepoint checkpoint remove {ref} --store {program.store} --json"
+    shell = {"tool": "run_shell", "args": {"command": f"{own} > said.json"}}
+    program.script({"text": "I tidy up.", "calls": [shell]}, {"text": "Done."})
+    assert program.process(*program.run("--session", "s1")).code == 0
+    assert json.loads((files / "said.json").read_text())["code"] == "not_a_person"
+    left = program("checkpoint", "list", "--workspace", files, "--json").document["checkpoints"]
+    assert ref in [one["ref"] for one in left]
+    assert program("checkpoint", "remove", ref, "--workspace", files).code == 0  # and a person does
 
 
 @pytest.mark.parametrize(
