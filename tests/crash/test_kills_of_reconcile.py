@@ -97,6 +97,10 @@ STORIES = (
 )
 
 
+REDELIVERED = STORIES[0]
+DELIVERED_AT = ("tool.record_effect.after_effect", "P4", "P5")
+
+
 @pytest.fixture(scope="session")
 def hits_of_reconcile(tmp_path_factory: pytest.TempPathFactory, forks: ForkServer) -> dict[str, int]:
     """How many instants reconciling has, by the promise that it is about; undisturbed."""
@@ -115,7 +119,17 @@ def hits_of_reconcile(tmp_path_factory: pytest.TempPathFactory, forks: ForkServe
 def test_a_reconcile_that_is_killed_twice_at_any_instant_is_finished_by_the_next(
     forked_stage: Stage, number: int, seed: int, hits_of_reconcile: dict[str, int]
 ) -> None:
-    check_kills(forked_stage, number, random.Random(f"{seed} reconcile {number}"), hits_of_reconcile)
+    story = STORIES[number % len(STORIES)]
+    check_kills(forked_stage, story, random.Random(f"{seed} reconcile {number}"), hits_of_reconcile)
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_redelivery_that_is_killed_twice_at_any_instant_is_finished_by_the_next_with_the_same_key(
+    forked_stage: Stage, number: int, seed: int, hits_of_reconcile: dict[str, int]
+) -> None:
+    """From every instant of the first delivery at which its effect may have happened."""
+    at = DELIVERED_AT[number % len(DELIVERED_AT)]
+    check_kills(forked_stage, REDELIVERED, random.Random(f"{seed} redelivery {number}"), hits_of_reconcile, at=at)
 
 
 @pytest.mark.soak
@@ -123,13 +137,13 @@ def test_a_reconcile_that_is_killed_twice_at_any_instant_is_finished_by_the_next
 def test_many_reconciles_that_are_killed_twice_are_finished_by_the_next(
     forked_stage: Stage, number: int, seed: int, hits_of_reconcile: dict[str, int]
 ) -> None:
-    check_kills(forked_stage, number, random.Random(f"{seed} reconcile {number}"), hits_of_reconcile)
-
-
-def check_kills(stage: Stage, number: int, randomness: random.Random, hits: dict[str, int]) -> None:
-    """Kill a reconcile twice at random instants, and finish it."""
     story = STORIES[number % len(STORIES)]
-    begin(stage, story.tool, "P4")
+    check_kills(forked_stage, story, random.Random(f"{seed} reconcile {number}"), hits_of_reconcile)
+
+
+def check_kills(stage: Stage, story: Story, randomness: random.Random, hits: dict[str, int], *, at: str = "P4") -> None:
+    """Kill a reconcile twice at random instants, and finish it."""
+    begin(stage, story.tool, at)
     effects, record, requests = story.tool.effects(stage), stage.record, len(stage.requests)
     for _ in range(2):
         nth = randomness.randint(1, hits[story.tool.mode])
@@ -142,8 +156,11 @@ def check_kills(stage: Stage, number: int, randomness: random.Random, hits: dict
         if killed:
             look(stage)
     ended = stage.do("reconcile").document
-    assert [one["became"] for one in ended["operations"] if one["became"] == "left"] == []
-    assert stage.do("reconcile").expect(0)["operations"] == []
+    assert [one["code"] for one in ended["operations"] if one["became"] == "left"] in ([], ["parked"])
+    parked = story.verdict.startswith("parked")
+    assert [one["code"] for one in stage.do("reconcile").expect(3 if parked else 0)["operations"]] == [
+        "parked"
+    ] * parked
     assert verdicts(stage) == [story.verdict]
     assert len(stage.record.of_session(SESSION, "tool.recovery_decided.v1")) == 1
     assert len(stage.record.of_session(SESSION, "tool.reconciled.v1")) == 1
