@@ -14,7 +14,7 @@ from ..domain.events.tool import Effect, ToolCalled, ToolDispatched
 from ..domain.identifiers import key_of
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
-from ..domain.tool_results import PreparedResult, of_this_delivery_alone
+from ..domain.tool_results import PreparedResult, of_this_delivery_alone, with_note
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import Settled, ToolContext
@@ -96,6 +96,9 @@ class AfterDispatch:
     async def _commit(self, call: ToolCalled, ready: Ready, settled: Settled) -> None:
         operation_id, left = ready.dispatch.operation_id, settled.left_running
         prepared = _of_all_deliveries(ready.dispatch, settled.result)
+        if ready.settled_before is not None:
+            note = render(SentenceId.DELIVERED_WITH_EARLIER_KEY, {"operation": ready.settled_before})
+            prepared = with_note(prepared, note)
         response = response_of(self._recorder.spine(), call, operation_id, prepared)
         background = None if left is None else background_of(self._recorder.spine(), operation_id, left)
         await self._recorder.outcome(response, background)

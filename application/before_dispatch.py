@@ -10,6 +10,7 @@ from ..domain.errors import RefusedWithoutEffect
 from ..domain.events.event import Json
 from ..domain.events.tool import Life, ToolCalled, ToolDispatched
 from ..domain.identifiers import OperationId
+from ..domain.operation.watch_list import is_certain
 from ..domain.reasons import ResponseCode
 from ..domain.tool_results import refused
 from ..ports.ids import Ids
@@ -25,11 +26,16 @@ from .tool_facts import dispatch_of
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A dispatch that can be written; a supervised one holds its lock already."""
+    """A dispatch that can be written; a supervised one holds its lock already.
+
+    Attributes:
+        settled_before: the operation of the same turn whose key it is delivered with, although that has its outcome.
+    """
 
     bound: BoundCall
     dispatch: ToolDispatched
     slot: SupervisedSlot | None = None
+    settled_before: OperationId | None = None
 
 
 class BeforeDispatch:
@@ -60,13 +66,14 @@ class BeforeDispatch:
             dispatch = dispatch_of(self._recorder.spine(), call, admitted, operation_id, incarnation_id, computed.value)
         except ValueError:
             return refusal("what it would be compared with later is not strict JSON")
+        settled = None if admitted.again is None or not is_certain(admitted.again) else admitted.again.operation_id
         if bound.life is not Life.SUPERVISED:
-            return Ready(bound, dispatch)
+            return Ready(bound, dispatch, None, settled)
         try:
             slot = await in_thread(partial(self._supervisor.prepare, operation_id))
         except Exception as error:  # noqa: BLE001 (whatever is wrong with it, nothing was started)
             return _refused(error)
-        return Ready(bound, dispatch, slot)
+        return Ready(bound, dispatch, slot, settled)
 
     async def _evidence(self, bound: BoundCall) -> Returned[Json] | Raised | None:
         """The tool's own code: it may raise anything, and is not waited for after the bound of a stop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Final
+from typing import Any, Final
 
 from ..domain import canonical
 from ..domain.events.tool import Effect, Observation
@@ -37,28 +37,30 @@ def tidied(reconciler: Reconciler, asked: AskedOperation) -> None:
         reconciler.tidy(asked)
 
 
-def _unusable(reconciler: Reconciler, observed: object) -> str | None:
-    """Why an answer could not even be written down, None where it can."""
+def _unusable(reconciler: Any, observed: object) -> str | None:
+    """Why an answer could not even be written down, None where it can; others may not keep the types that they say."""
     if not isinstance(observed, Observed):
         return f"a {type(observed).__name__}"
+    said: Any = observed
     parse_id(reconciler.reconciler_id, "reconciler id")
     if type(reconciler.version) is not int or reconciler.version < 1:
         return "with a version that is none"
-    if not isinstance(observed.observation, Observation) or not isinstance(observed.detail, str):
+    if not isinstance(said.observation, Observation) or not isinstance(said.detail, str):
         return "something that is no observation"
-    digest = observed.evidence_digest
+    digest = said.evidence_digest
     if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
         return "with a digest that is none"
-    return None if observed.result is None else _unusable_result(observed.result)
+    return None if said.result is None else _unusable_result(said.result)
 
 
 def _unusable_result(result: object) -> str | None:
-    if not isinstance(result, PreparedResult) or type(result.is_error) is not bool:
+    prepared: Any = result
+    if not isinstance(result, PreparedResult) or type(prepared.is_error) is not bool:
         return "with a result that was not prepared"
-    if not isinstance(result.effect, Effect) or not isinstance(result.code, ResponseCode | None):
+    if not isinstance(prepared.effect, Effect) or not isinstance(prepared.code, ResponseCode | None):
         return "with a result that was not prepared"
     try:
-        size_bytes = len(canonical.encode(result.result))
+        size_bytes = len(canonical.encode(prepared.result))
     except canonical.CanonicalError:
         return "with a result that is no strict JSON"
     return "with a result that is too large" if size_bytes > RESULT_BYTES_MAX else None

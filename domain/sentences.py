@@ -42,6 +42,7 @@ class SentenceId(StrEnum):
     TOOL_TIMED_OUT_WITHOUT_EFFECT = "tool_timed_out_without_effect"
     TOOL_CANCELLED = "tool_cancelled"
     TOOL_CANCELLED_WITHOUT_EFFECT = "tool_cancelled_without_effect"
+    DELIVERED_WITH_EARLIER_KEY = "delivered_with_earlier_key"
     # Responses that recovery and people give
     FINALIZED = "finalized"
     ALREADY_SATISFIED = "already_satisfied"
@@ -109,6 +110,11 @@ _VERSION_1: Mapping[str, str] = {
     ),
     SentenceId.TOOL_CANCELLED_WITHOUT_EFFECT: (
         "The tool was stopped by {by} while it ran. It only reads, so nothing was changed."
+    ),
+    SentenceId.DELIVERED_WITH_EARLIER_KEY: (
+        "Note from the host: this call equals operation {operation}, which was interrupted and settled in this turn."
+        " It was delivered with that operation's key, so a receiver that honours keys did nothing new, and gave its"
+        " earlier answer. To have the effect once more, make the call in the next turn, or with other arguments."
     ),
     SentenceId.FINALIZED: (
         "Done: after an interruption the target was found exactly as this call was to leave it. It was not run again."

@@ -5,7 +5,7 @@ SPEC section 8, R3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import canonical
 from .events.event import Json
@@ -102,6 +102,18 @@ def of_this_delivery_alone(prepared: PreparedResult) -> PreparedResult:
     detail = sayable(f"an earlier delivery with the same key may have had the effect; this one: {said}")
     shown = render(SentenceId.TOOL_RAISED, {"detail": detail})
     return PreparedResult(shown, is_error=True, effect=Effect.UNKNOWN, code=prepared.code)
+
+
+def with_note(prepared: PreparedResult, note: str) -> PreparedResult:
+    """Prepare the answer with a note of the host beside it, within the bound of a result."""
+    both = prepare_result({"note": note, "result": prepared.result})
+    return replace(
+        prepared,
+        result=both.result,
+        code=prepared.code or both.code,
+        original_length=both.original_length or prepared.original_length,
+        original_digest=both.original_digest or prepared.original_digest,
+    )
 
 
 def timed_out(seconds: float, *, effect: Effect) -> PreparedResult:

@@ -21,6 +21,11 @@ _OF_THE_TURN = frozenset({WatchStatus.RECOVERED, WatchStatus.ATTESTED})
 """An effect that is certain is watched for the continuation of its turn only."""
 
 
+def is_certain(watched: EffectWatched) -> bool:
+    """Whether the outcome of what is watched is known, so that it is watched for its turn alone."""
+    return watched.status in _OF_THE_TURN
+
+
 def uncertain(session: Session, operations: Iterable[Operation], seed: Event) -> tuple[EffectWatched, ...]:
     """Watch each operation whose outcome is not certain when its run ends, or is given up.
 
@@ -93,10 +98,7 @@ def _certain(
     dispatch = operation.dispatch
     if dispatch is None or dispatch.contract.mode is RecoveryMode.REPLAY_SAFE:
         return ()
-    # A continuation is shown the outcome. An equal idempotent call after that is a new effect with a key of its own: to
-    # the recorded one the receiver would do nothing, and the model be told of an old answer as if it were new.
-    shown_and_new = dispatch.contract.mode is RecoveryMode.IDEMPOTENT
-    may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id and not shown_and_new
+    may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id
     if status is not None and may_be_continued:
         return (_watched(seed, operation, status),)
     if dispatch.operation_id in session.watched:

@@ -319,13 +319,22 @@ def test_what_is_answered_to_the_second_delivery_is_no_outcome_unless_it_is_a_su
     lost(then((201, "ok"), (status, "not now"), (201, "ok")), DAY, use)
 
 
-def test_once_the_settled_answer_was_shown_an_equal_call_is_a_new_payment_with_a_new_key() -> None:
+def test_in_the_continuation_an_equal_call_has_the_recorded_key_and_is_told_so_and_the_next_turn_pays_anew() -> None:
     def use(world: World, server: Effects, catalog: FunctionCatalog) -> None:
         process = Process(world)
         assert became(process, catalog) == Completed(Observation.REDELIVERED, is_error=False)
+        (first,) = process.dispatches(process.head())
         pay = calls(("http_request", {"url": f"{server.url}/pay", "method": "POST", "body": "7"}))
-        assert isinstance(go(lambda: process.resume([pay, says("paid twice")], catalog)), Continued)
-        assert (server.count(), len(server.done)) == (3, 2)
+        assert isinstance(go(lambda: process.resume([pay, says("paid")], catalog)), Continued)
+        assert (server.count(), len(server.done)) == (3, 1), "the receiver did nothing new"
+        (response,) = process.responses(process.head())
+        assert isinstance(response.result, dict)
+        assert str(first.operation_id) in str(response.result["note"])
+        assert "did nothing new" in str(response.result["note"])
+        answer: Any = response.result["result"]
+        assert answer["status"] == 201
+        go(lambda: process.turn("pay again", PlannedModel([pay, says("paid twice")]), catalog))
+        assert (server.count(), len(server.done)) == (4, 2)
 
     lost(honouring, DAY, use)
 
