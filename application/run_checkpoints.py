@@ -48,7 +48,9 @@ class BoundToNothing(SafepointError):
 
 def why_not(answer: Unsupported | CouldNotLook) -> str:
     """One sentence without a stop."""
-    return f"{answer.why}: {answer.detail}" if isinstance(answer, Unsupported) else answer.detail
+    if not isinstance(answer, Unsupported):
+        return answer.detail
+    return f"{answer.why}: {answer.detail}" + (f" ({', '.join(answer.paths)})" if answer.paths else "")
 
 
 class WorkspaceBound(NamedTuple):

@@ -189,9 +189,12 @@ def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionPr
 def unusable(seen: WorkspaceMissing | WorkspaceRefused | CouldNotLook) -> UsageError:
     """What is said of a folder that cannot be worked in."""
     match seen:
+        case WorkspaceMissing(what=Absent.MARKER):
+            message = f"The folder {seen.path} is no workspace yet: it has no marker."
+            return UsageError(message, "Name the folder that a run worked in.", code="workspace_missing")
         case WorkspaceMissing():
             return UsageError(
-                f"The workspace {seen.path} is not there.", "Check --workspace.", code="workspace_missing"
+                f"The workspace {seen.path} is not there.", "Check which folder is named.", code="workspace_missing"
             )
         case WorkspaceRefused():
             hint = "Look at it: it names which workspace this is, and is never replaced silently."

@@ -59,10 +59,10 @@ def _say(out: Output, garbage: Garbage, collected: Collected | None) -> None:
         out.say(f"folder {one_line(folder.path)}, last changed {folder.made_at}")
     out.say(
         f"{len(garbage.checkpoints)} checkpoints and {len(garbage.folders)} folders are named by no fact;"
-        f" {garbage.kept} checkpoints are, {garbage.foreign} are of other stores."
+        f" of the checkpoints that were found, {garbage.kept} are, and {garbage.foreign} are of other stores."
     )
     for place, why in garbage.not_looked[:SHOWN_MAX]:
-        out.say(f"Not looked at: {one_line(place)} ({one_line(why)})")
+        out.say(f"Not looked at, so what is kept there is not counted: {one_line(place)} ({one_line(why)})")
     if collected is None:
         if garbage.checkpoints or garbage.folders:
             out.say("Nothing was removed: give --delete.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from ...application.forget_session import ForgetSession, SessionsForgotten, ToForget
 from ...domain.identifiers import SessionId
@@ -72,6 +73,11 @@ def _say(out: Output, planned: ToForget, done: SessionsForgotten | None) -> None
         return
     out.say(f"Forgotten: {done.forgotten.events} events of {len(planned.sessions)} sessions.")
     out.say(f"Removed: {done.checkpoints} checkpoints and {done.folders} folders.")
+    holding = sorted({folder for _, folder in planned.checkpoints if Path(folder).is_dir()})
+    if holding:
+        out.say("What the checkpoints held stays, unnamed, in these repositories until Git collects it:")
+        for folder in holding[:SHOWN_MAX]:
+            out.say(f"  {one_line(folder)} (at once: {one_line(f'git -C {quote(folder)} gc --prune=now')})")
     for what, why in done.left[:SHOWN_MAX]:
         out.say(f"Left: {one_line(what)} ({one_line(why)})")
     if not done.forgotten.log_emptied:

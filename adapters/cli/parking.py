@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from shlex import quote
 
 from ...application.inspect_runs import OperationSeen
 from ...domain.events.event import Json
@@ -138,7 +139,7 @@ def _detail(detail: Mapping[str, Json]) -> str:
 
 def _value(value: Json) -> str:
     if isinstance(value, list):
-        return " ".join(map(_value, value))
+        return " ".join(quote(item) if isinstance(item, str) else _value(item) for item in value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_value(inner)}" for name, inner in value.items()) + "}"
     return str(value)

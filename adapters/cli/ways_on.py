@@ -146,6 +146,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield _resume(session, again, "continue it knowingly: what it does not hold may have happened", "--adopt")
     if codes & _AGAIN:
         yield _resume(session, again, "try again")
+    if ParkReason.MODE_MISMATCH in codes:
+        yield _resume(session, again, "try again when the folder can be kept as when the run began")
     running = any(seen.over.overness is Overness.RUNNING for seen in parking.operations)
     if (running and ParkReason.EFFECT_MAY_BE_RUNNING in codes) or ParkReason.BACKGROUND_OPERATION_PENDING in codes:
         yield _resume(session, again, "try again when it has ended")

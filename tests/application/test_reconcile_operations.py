@@ -18,8 +18,8 @@ from safepoint.application.ownership import SessionBusy
 from safepoint.application.reconcile_operations import Hands
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
 from safepoint.application.resume_run import Continued, Parked
-from safepoint.application.settlement import SaidBy
 from safepoint.application.settle_workspace import SettleWorkspace
+from safepoint.application.settlement import SaidBy
 from safepoint.application.stopping import Stopping
 from safepoint.domain.errors import RefusedWithoutEffect, StoreFull, StoreUnavailable
 from safepoint.domain.events.model import HostMessage

@@ -216,6 +216,34 @@ def test_a_weaker_mode_is_said_and_never_taken(program: Program, repository: Pat
     assert reasons(program("resume", "s1", "--script", script, "--json").document) == ["mode_mismatch"]
 
 
+def test_what_keeps_a_folder_from_being_compared_is_named(program: Program, repository: Path) -> None:
+    killed(program)
+    git(repository, "init", "-q", "a nested one")
+    ran = program("plan", "s1")
+    assert ran.code == 3
+    assert "a nested one" in ran.out
+    assert "safepoint resume s1" in ran.out.partition("What you can do:")[2]
+
+
+def test_paths_that_differ_are_told_apart_and_counted_first(program: Program, repository: Path) -> None:
+    killed(program)
+    for name in ("a b", "c", "d"):
+        (repository / name).write_text("")
+    (line,) = (line for line in program("plan", "s1").out.splitlines() if "paths: " in line)
+    assert "count: 3, paths: 'a b' c d" in line
+
+
+def test_a_folder_without_marker_is_not_said_to_be_missing(program: Program, repository: Path) -> None:
+    killed(program)
+    folder = program.folder / "plain"
+    folder.mkdir()
+    for action in ("show", "adopt", "renew"):
+        ran = program("workspace", action, folder)
+        assert (ran.code, "it has no marker" in ran.err, "--workspace" in ran.err) == (2, True, False)
+        gone = program("workspace", action, folder / "gone")
+        assert (gone.code, "is not there" in gone.err, "--workspace" in gone.err) == (2, True, False)
+
+
 def test_a_folder_without_git_is_refused_before_anything_is_begun(program: Program) -> None:
     program.script()
     ran = program(*program.run("--session", "s1", "--checkpoints", "git", "--json"))
@@ -266,6 +294,24 @@ def test_orphans_are_listed_first_and_removed_when_that_is_asked_for(program: Pr
     assert lost not in git(repository, "for-each-ref")
     assert program("gc", "--json").document["checkpoints"] == []
     assert program("resume", "s1", "--script", script).code == 0
+
+
+def test_what_git_still_holds_of_a_forgotten_session_is_said(program: Program, repository: Path) -> None:
+    killed(program)
+    done = program("forget", "s1", "--yes")
+    assert done.code == 0
+    assert f"git -C {repository} gc --prune=now" in done.out
+    assert program("forget", "s1", "--yes").out.count("gc --prune") == 0  # there is nothing more
+
+
+def test_checkpoints_that_could_not_be_looked_at_are_not_counted(program: Program, repository: Path) -> None:
+    killed(program)
+    kept = program("gc", "--json").document["accepted"]
+    repository.rename(program.folder / "away")
+    ran = program("gc")
+    assert kept > 0
+    assert "of the checkpoints that were found, 0 are" in ran.out
+    assert f"not counted: {repository}" in ran.out
 
 
 def test_an_isolated_folder_that_a_run_works_in_stays_and_one_of_nobody_goes(
@@ -320,12 +366,14 @@ def test_a_forgotten_session_is_gone_from_every_file_and_its_id_is_never_used_ag
     assert (listed["forgotten"], listed["sessions"]) == (False, ["s1"])
     assert program("show", "s1").code == 0
     assert program("forget", "s1").code == 0
+    content = b": 4000}"
+    assert any(content in file.read_bytes() for file in program.store.parent.glob("store.sqlite*") if file.is_file())
     done = program("forget", "s1", "--yes", "--by", "Ada", "--json").document
     assert (done["forgotten"], done["log_emptied"], done["left"]) == (True, True, [])
     assert "refs/safepoint/checkpoints" not in git(repository, "for-each-ref")
     for file in program.store.parent.glob("store.sqlite*"):
         if file.is_file():
-            assert b"4000" not in file.read_bytes(), file
+            assert content not in file.read_bytes(), file
     for arguments in (("show", "s1"), ("plan", "s1"), ("resume", "s1", "--script", script), ("export", "s1")):
         ran = program(*arguments)
         assert ran.code == 2, (arguments, ran)
