@@ -35,7 +35,7 @@ HEADER_BYTES = 100
 PROGRAM_EVERY = 199
 """Which flips of the soak are looked at by the program as well."""
 DAMAGE, NOT_NOW, USAGE = 4, 3, 2
-REFUSED = {"store_damaged", "store_version_newer", "ledger_behind_anchor"}
+REFUSED = {"store_damaged", "store_version_newer", "store_version_older", "ledger_behind_anchor"}
 """What all commands say of a store that they do not read."""
 
 

@@ -130,6 +130,18 @@ def test_an_older_copy_is_brought_forward_as_its_user_is_told(
     later_versions.forget()
 
 
+def test_a_store_that_calls_itself_older_than_its_tables_are_is_not_brought_forward(path: Path, ask: Ask) -> None:
+    """A flipped bit in the number of the version: whoever looks is told, and whoever would write finds it out."""
+    open_store(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION - 1}")
+    before = path.read_bytes()
+    assert ask("list")[1]["code"] == "store_version_older"
+    code, told = ask("rebuild")
+    assert (code, told["code"]) == (4, "store_damaged")
+    assert path.read_bytes() == before
+
+
 def test_the_views_of_a_published_store_are_those_that_this_version_makes(golden: Path, ask: Ask) -> None:
     assert ask("adopt", "--note", "a published store")[0] == 0
     with closing(sqlite3.connect(golden)) as raw:
