@@ -14,6 +14,7 @@ from typing import Final
 
 from ..domain.errors import SafepointError, StoreError, WriteRefused
 from ..domain.identifiers import OperationId, RunId, SessionId, session_stream
+from ..domain.operation.state import unanswered_of
 from ..ports.checkpoints import Checkpoints, Removed
 from ..ports.clock import Clock
 from ..ports.event_store import EventStore
@@ -29,6 +30,7 @@ from .ownership import Owned, SessionOwnership
 from .repair_session import Repair
 from .run_checkpoints import why_not
 from .states import readable
+from .tidy_operations import TidyOperations
 
 CONTENT_REMOVED: Final = "forget.content_removed"
 DEPTH_MAX: Final = 64
@@ -110,6 +112,7 @@ class ForgetSession:
         forgetting: SessionForgetting,
         clock: Clock,
         failpoints: Failpoints,
+        tidy: TidyOperations,
     ) -> None:
         self._store = store
         self._keeping = keeping
@@ -122,6 +125,7 @@ class ForgetSession:
         self._forgetting = forgetting
         self._clock = clock
         self._failpoints = failpoints
+        self._tidy = tidy
 
     def look(self, session_id: SessionId) -> ToForget:
         """Say what would go. Changes nothing.
@@ -166,6 +170,7 @@ class ForgetSession:
             self._require_over(session_id, planned.runs)
             planned = self.look(session_id)
             self._require_unused(session_id, planned)
+            self._tidy_up(planned.runs)
             left = list[tuple[str, str]](planned.not_looked)
             checkpoints = self._remove_checkpoints(planned.checkpoints, left)
             folders = self._remove_folders(planned.folders, left)
@@ -217,6 +222,14 @@ class ForgetSession:
                 running += (state.operation_id for state in self._over.not_over_in(suspected))
         if running:
             raise StillRunning(session_id, tuple(running))
+
+    def _tidy_up(self, runs: Sequence[RunId]) -> None:
+        """What dead calls left beside their files holds content of the session, too."""
+        for run_id in runs:
+            with self._store.snapshot() as reader:
+                run = readable(reader, run_id).suspected
+            for operation in unanswered_of(run):
+                self._tidy(run, operation)
 
     def _require_unused(self, session_id: SessionId, planned: ToForget) -> None:
         """Neither a folder nor the checkpoints that it came from go while somebody else works there."""

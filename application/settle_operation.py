@@ -31,6 +31,7 @@ from .settlement import Recorded, SaidBy, Settlement, SettlementRefusal, Settlem
 from .settlement_facts import command_of
 from .settlement_rules import require_called_for, said_before
 from .spines import Spines
+from .tidy_operations import TidyOperations
 
 COMMAND: Final = "settle"
 TRIES_MAX: Final = 8
@@ -53,6 +54,7 @@ class SettleOperation:
         at_owner: AtOwner,
         spines: Spines,
         sink: LifecycleSink,
+        tidy: TidyOperations,
     ) -> None:
         self._store = store
         self._views = views
@@ -65,6 +67,7 @@ class SettleOperation:
         self._at_owner = at_owner
         self._spines = spines
         self._sink = sink
+        self._tidy = tidy
 
     def __call__(self, said: SaidBy, announce: Announce = lambda owner, seconds: None) -> Settlement:
         """Record a statement. Not for the event loop of a live run.
@@ -188,6 +191,8 @@ class SettleOperation:
         self._sink.record(event)
         if isinstance(command, CommitAttestation) and command.response is not None:
             self._supervisor.forget(seen.operation_id)  # its lock was the proof that is not needed any more
+        if command.attested.statement is not Statement.OVER:
+            self._tidy(seen.run, seen.operation)
         where = Recorded.IN_SESSION if isinstance(command, AttestInSession) else Recorded.IN_RUN
         return _settlement(where, owned, seen, told_later=command.notice is not None)
 

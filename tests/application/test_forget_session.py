@@ -66,6 +66,7 @@ class Bindings:
             self.world.store.forgetting,
             process.spines._clock,
             process.failpoints,
+            process.tidy,
         )
 
     def refs(self) -> set[str]:

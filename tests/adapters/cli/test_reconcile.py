@@ -146,6 +146,31 @@ def test_where_a_later_call_touched_the_file_what_that_found_decides_and_not_the
     assert "when a later call found it" in one["detail"]
 
 
+@pytest.mark.parametrize("how", ["settle", "forget"])
+def test_what_a_dead_call_left_beside_its_file_goes_however_it_is_ended(program: Program, how: str) -> None:
+    (program.workspace / "a.txt").write_text("one\n")
+    operation = killed(program, EDIT, "tool.edit_file.temporary_written")
+    (left,) = program.workspace.glob(".safepoint-*.tmp")
+    assert left.read_text() == "two\n"
+    if how == "settle":
+        assert program("settle", operation, "--not-executed", "--by", "ada", "--note", "looked").code == 0
+    else:
+        assert program("forget", "s1", "--yes").code == 0
+    assert [*program.workspace.glob(".safepoint-*.tmp")] == []
+    assert (program.workspace / "a.txt").read_text() == "one\n"
+
+
+def test_what_a_dead_call_left_in_another_folder_of_that_name_stays(program: Program) -> None:
+    operation = killed(program, WRITE, "tool.write_file.temporary_written")
+    program.workspace.rename(program.folder / "moved")
+    program.workspace.mkdir()
+    (left,) = (program.folder / "moved").glob(".safepoint-*.tmp")
+    stranger = program.workspace / left.name
+    stranger.write_text("somebody's")
+    assert program("settle", operation, "--not-executed", "--by", "ada", "--note", "looked").code == 0
+    assert stranger.exists()
+
+
 def test_a_contract_that_nobody_looks_up_stays_as_it_is_and_can_be_settled(program: Program) -> None:
     operation = killed(program, paying("reconcile"))
     ran = program("reconcile", "s1", "--json")
