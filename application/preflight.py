@@ -15,7 +15,7 @@ from ..domain.events.tool import RecoveryMode, ToolCalled
 from ..domain.identifiers import GrantId, OperationId
 from ..domain.operation.repeat_guard import freely_repeated, renamed_effect, repeated_effect
 from ..domain.operation.state import operations_of
-from ..domain.operation.watch_list import unsettled_delivery
+from ..domain.operation.watch_list import is_certain, unsettled_delivery
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.session.state import Session
@@ -141,9 +141,9 @@ class Preflight:
             case Denied(by=by, why=why):
                 return _denied(by, why)
             case DeniedByPolicy(by=by, why=why):
-                return _denied(by, why) if repeats is None else _unasked_repeat(call)
+                return _denied(by, why) if watched is None else _unasked_repeat(call, watched)
             case Undecided():
-                return _undecided() if repeats is None else _unasked_repeat(call)
+                return _undecided() if watched is None else _unasked_repeat(call, watched)
 
     async def _delivered_before(
         self, session: Session, bound: BoundCall, asked: str, now: Timestamp
@@ -193,6 +193,6 @@ def _undecided() -> Refused:
     return Refused(ResponseCode.PERMISSION_DENIED, render(SentenceId.PERMISSION_UNDECIDED))
 
 
-def _unasked_repeat(call: ToolCalled) -> Refused:
-    said = render(SentenceId.REPEAT_OF_UNSETTLED_EFFECT, {"tool": call.tool_name})
-    return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, said)
+def _unasked_repeat(call: ToolCalled, watched: EffectWatched) -> Refused:
+    known = SentenceId.REPEAT_OF_SETTLED_EFFECT if is_certain(watched) else SentenceId.REPEAT_OF_UNSETTLED_EFFECT
+    return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, render(known, {"tool": call.tool_name}))

@@ -460,3 +460,14 @@ def test_no_clock_makes_an_owner_dead_or_an_operation_over_and_none_stands_in_th
     assert act.calls == []
     check_sound(other, run_id)
     check_sound(other, result.run_id)
+
+
+def test_a_repeat_in_the_continuation_is_told_that_the_effect_was_settled_and_not_that_it_may_have_happened() -> None:
+    world, act = World(), Counted()
+    _, operation_id = unsettled(world, act.function)
+    process = Process(world)
+    process.settle(said(operation_id, COMPLETED, "paid"))
+    assert isinstance(go(lambda: process.resume([ACT, says("done")], [act.function])), Continued)
+    (response,) = process.responses(process.head())
+    assert (response.code, response.effect, act.calls) == ("repeat_of_unsettled_effect", Effect.NONE, [1])
+    assert "had this effect already" in str(response.result)
