@@ -161,7 +161,7 @@ def test_what_cannot_be_captured_is_refused_with_its_reason_and_leaves_no_ref(tm
 
 
 def test_every_reason_is_met_by_a_test() -> None:
-    elsewhere = {W.NO_GIT, W.GIT_TOO_OLD, W.REPOSITORY_NOT_TRUSTED}
+    elsewhere = {W.NO_GIT, W.GIT_TOO_OLD, W.REPOSITORY_NOT_TRUSTED, W.CONTENT_TOO_LARGE}
     assert {why for why, _ in CASES.values()} == set(WhyUnsupported) - elsewhere
 
 
