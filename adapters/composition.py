@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..application.check_deploy import CheckDeploy
     from ..application.collect_garbage import CollectGarbage
     from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
+    from ..application.copied_folders import CopiedFolders
     from ..application.decide_permission import DecidePermission
     from ..application.deliver_again import DeliverAgain
     from ..application.drive_run import DriveRun
@@ -110,6 +111,7 @@ else:  # most processes need few of them: each is imported when it is first made
     CheckDeploy = later("..application.check_deploy", "CheckDeploy")
     AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
     CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
+    CopiedFolders = later("..application.copied_folders", "CopiedFolders")
     DecidePermission = later("..application.decide_permission", "DecidePermission")
     DeliverAgain = later("..application.deliver_again", "DeliverAgain")
     DriveRun = later("..application.drive_run", "DriveRun")
@@ -283,6 +285,7 @@ class Composition(containers.DeclarativeContainer):
     handover = providers.Singleton(UnixSocketHandover, settings.provided.locks)
     jobs = providers.Singleton(SupervisedJobs, supervisor)
     workspaces = providers.Singleton(MarkerWorkspaceIdentity, ids)
+    copied_folders = providers.Factory(CopiedFolders, workspaces, store.provided.views.folders_of)
     in_repositories = providers.Singleton(
         GitCheckpoints, settings.provided.checkpoints, clock, settings.provided.own_files
     )
@@ -371,7 +374,9 @@ class Composition(containers.DeclarativeContainer):
         sink,
         cancel_bound_seconds=settings.provided.cancel_bound_seconds,
     )
-    run_turn = providers.Factory(RunTurn, ownership, repair_family, start_turn, drive_run, capture_content)
+    run_turn = providers.Factory(
+        RunTurn, ownership, repair_family, start_turn, drive_run, capture_content, copied_folders
+    )
     cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_family, live_runs, at_owner, spines)
     decide_permission = providers.Factory(
         DecidePermission, ledger, ownership, repair_family, live_runs, at_owner, spines, store.provided.views
@@ -407,6 +412,7 @@ class Composition(containers.DeclarativeContainer):
         providers.Factory(RepairPreview, jobs),
         feature_enabled=settings.provided.resume_enabled,
         protocol=TOOL_BOUNDARY_PROTOCOL,
+        folders_of=store.provided.views.folders_of,
         look_at_file=providers.Object(state_at),
     )
     resume_run = providers.Factory(

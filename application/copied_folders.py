@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from ..domain.errors import SafepointError, StoreDamaged
 from ..domain.events.run import ContinuationStarted, RunOpened
 from ..domain.identifiers import RunId
 from ..domain.planning.facts import SegmentFacts
@@ -23,6 +26,53 @@ def is_elsewhere_too(workspaces: WorkspaceIdentity, seen: WorkspaceSeen, recorde
     """Whether the folder that a run worked in is still there with the same identity: then this one is no move."""
     there = workspaces.observe(recorded) if recorded != seen.canonical_path else None
     return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (seen.identity, recorded)
+
+
+class WorkspaceCopied(SafepointError):
+    """Two folders are one workspace, and nobody said which of them is a copy; nothing was begun.
+
+    Attributes:
+        folders: both, the one at hand last.
+    """
+
+    def __init__(self, other: str, here: str) -> None:
+        super().__init__(f"the same marker is in {other} and in {here}")
+        self.folders = (other, here)
+
+
+class CopiedFolders:
+    """Finds other folders with the marker of one, among those that runs of the store began in.
+
+    Args:
+        folders_of: names these, for a workspace.
+    """
+
+    def __init__(self, workspaces: WorkspaceIdentity, folders_of: Callable[[str], Sequence[str]]) -> None:
+        self._workspaces = workspaces
+        self._folders_of = folders_of
+
+    def other(self, seen: WorkspaceSeen) -> str | None:
+        """One that is there with the same marker; None where a person said that the one at hand is the workspace.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        known: Sequence[str] = ()
+        if not seen.adopted:
+            with suppress(StoreDamaged):  # of the views, which are made again from the events: nobody knows one now
+                known = self._folders_of(seen.identity)
+        return next((folder for folder in known if is_elsewhere_too(self._workspaces, seen, folder)), None)
+
+    def require_one(self, folder: str) -> None:
+        """Make sure before a new turn that its folder is no copy, nor has one.
+
+        Raises:
+            WorkspaceCopied: it is, or has.
+            StoreUnavailable: it could not be looked at.
+        """
+        seen = self._workspaces.observe(folder)
+        if isinstance(seen, WorkspaceSeen) and (other := self.other(seen)) is not None:
+            raise WorkspaceCopied(other, seen.canonical_path)
 
 
 def place_of_operations(reader: EventReader, run_id: RunId, opening: RunOpened | ContinuationStarted) -> RunsPlace:

@@ -45,6 +45,7 @@ from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness
 from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceRefused, WorkspaceSeen
 from .agent import Agent
+from .copied_folders import CopiedFolders, is_elsewhere_too
 from .expected_content import Expected, LookAtFile, expected_of, facts_of
 from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
 from .over import OverJudge
@@ -114,6 +115,7 @@ class PlanResume:
     Args:
         feature_enabled: asked at each plan (SPEC section 17, `SAFEPOINT_RESUME`).
         protocol: what the store lets a continuation declare.
+        folders_of: names the folders in which runs of a workspace began.
         look_at_file: says what stands at a path, where a settled operation left something since the last checkpoint.
     """
 
@@ -127,12 +129,14 @@ class PlanResume:
         *,
         feature_enabled: Callable[[], bool] = lambda: True,
         protocol: Protocol | None = TOOL_BOUNDARY_PROTOCOL,
+        folders_of: Callable[[str], Sequence[str]] = lambda identity: (),
         look_at_file: LookAtFile = lambda folder, path: None,
     ) -> None:
         self._store = store
         self._ownership = ownership
         self._over = over
         self._workspaces = workspaces
+        self._copied = CopiedFolders(workspaces, folders_of)
         self._preview = preview
         self._feature_enabled = feature_enabled
         self._protocol = protocol
@@ -159,10 +163,12 @@ class PlanResume:
                 made = fresh or self._preview.ids(session_id, seen.lineage)
                 taken = (made.run_id,) if reader.last(run_stream(made.run_id)) is not None else ()
             not_over = self._not_over(seen)
+            workspace = self._workspace(str(agent.workspace), _recorded_folder(seen.lineage), self._copied)
         except StoreError as error:  # could not look is not the same as not there (F1)
             seen = _Gathered(session_unreadable=_unreadable(session_id, error))
             made = fresh or self._preview.ids(session_id, ())
-        facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority)
+            workspace = self._workspace(str(agent.workspace), None, None)
+        facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority, workspace)
         expected = _expected(seen.lineage)
         changes = () if expected is None else tuple(expected.changes.values())
         unbound = expected is None and bool(seen.lineage) and _segments(seen.lineage) is not None
@@ -252,10 +258,10 @@ class PlanResume:
         not_over: tuple[NotOver, ...],
         busy: Busy | None,
         authority: Authority,
+        workspace: WorkspaceFound | WorkspaceUnknown,
     ) -> PlanFacts:
         profile = agent.profile()
         window = agent.provider.profile().window_tokens
-        workspace = self._workspace(str(agent.workspace), _recorded_folder(seen.lineage))
         return PlanFacts(
             session_id=session_id,
             fresh=fresh,
@@ -313,12 +319,17 @@ class PlanResume:
         folder = workspace.path if same and isinstance(workspace, WorkspaceFound) else None
         return facts_of(expected, segments, agent.checkpoints, folder, self._look_at_file)
 
-    def _workspace(self, path: str, recorded: str | None) -> WorkspaceFound | WorkspaceUnknown:
+    def _workspace(
+        self, path: str, recorded: str | None, copied: CopiedFolders | None
+    ) -> WorkspaceFound | WorkspaceUnknown:
         match self._workspaces.observe(path):
-            case WorkspaceSeen(identity=identity, canonical_path=canonical):
-                if recorded is not None and self._is_elsewhere_too(identity, canonical, recorded):
+            case WorkspaceSeen(identity=identity, canonical_path=canonical) as seen:
+                other = None if copied is None else copied.other(seen)
+                if recorded is not None and is_elsewhere_too(self._workspaces, seen, recorded):
+                    other = recorded  # where the run itself is, whatever was said before
+                if other is not None:
                     detail = "two folders have this identity: one is a copy of the other"
-                    return WorkspaceUnknown(ParkReason.WORKSPACE_COPY_AMBIGUOUS, (recorded, canonical), detail)
+                    return WorkspaceUnknown(ParkReason.WORKSPACE_COPY_AMBIGUOUS, (other, canonical), detail)
                 return WorkspaceFound(identity, canonical)
             case WorkspaceMissing(what=what):
                 detail = f"the {what.value} is not there"
@@ -327,11 +338,6 @@ class PlanResume:
                 return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
             case CouldNotLook(detail=detail):
                 return WorkspaceUnknown(ParkReason.SAFETY_OBSERVATION_UNAVAILABLE, (path,), detail)
-
-    def _is_elsewhere_too(self, identity: str, canonical: str, recorded: str) -> bool:
-        """Whether the folder that the run worked in is still there with the same identity: then this one is no move."""
-        there = self._workspaces.observe(recorded) if recorded != canonical else None
-        return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (identity, recorded)
 
 
 def _expected(lineage: Sequence[SegmentReading]) -> Expected | None:

@@ -13,6 +13,7 @@ from ..ports.checkpoints import Checkpoint
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .capture_content import NOWHERE, CaptureContent
+from .copied_folders import CopiedFolders
 from .drive_run import DriveRun
 from .live_runs import LiveRun
 from .ownership import Owned, SessionOwnership
@@ -55,12 +56,14 @@ class RunTurn:
         start: StartTurn,
         drive: DriveRun,
         capture: CaptureContent = NOWHERE,
+        copied: CopiedFolders | None = None,
     ) -> None:
         self._ownership = ownership
         self._repair = repair
         self._start = start
         self._drive = drive
         self._capture = capture
+        self._copied = copied
 
     async def __call__(
         self,
@@ -86,6 +89,7 @@ class RunTurn:
             SessionBusy: another process owns the session.
             SessionQuarantined: its head run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
+            WorkspaceCopied: the folder is a copy, or has one, and nobody said which is which; nothing was begun.
             CheckpointsUnusable: the content of the workspace cannot be kept as was asked for; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
@@ -105,7 +109,7 @@ class RunTurn:
         budgets: Budgets | None = None,
     ) -> tuple[Begun, Repaired]:
         """Own the session, repair it and open the run, for whoever drives it; raises as running a turn does."""
-        owned = await in_thread(partial(self._ownership.own, session_id))
+        owned = await in_thread(partial(self._own, session_id, agent))
         try:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
@@ -125,6 +129,11 @@ class RunTurn:
                 return replace(begun, content=BoundContent(captured)), repaired
             case _:
                 return replace(begun, not_bound=captured), repaired
+
+    def _own(self, session_id: SessionId, agent: Agent) -> Owned:
+        if self._copied is not None:
+            self._copied.require_one(str(agent.workspace))
+        return self._ownership.own(session_id)
 
     def _release(self, owned: Owned) -> None:
         try:

@@ -117,11 +117,13 @@ class SettleWorkspace:
     def adopt(self, folder: str, *, by: str) -> WorkspaceSettled:
         """Take a person's word that this folder is the workspace: its interrupted runs go on here.
 
+        Its marker says so from then on, so that it is said once.
+
         Args:
             by: who says so; told to the model of each continued run.
 
         Raises:
-            WorkspaceUnusable: as `look`.
+            WorkspaceUnusable: as `look`, or it could not be noted in the marker; adopting again is safe.
             SessionBusy: a process works in the workspace; nothing was written.
             StoreError: the store could not be read or written; saying it again is safe.
         """
@@ -132,7 +134,10 @@ class SettleWorkspace:
             for run in moved:
                 told = f"the work goes on in the folder {seen.canonical_path}, as {by} said."
                 self._write(owned[run.session_id], run, self._transition(run, seen), told)
-        return WorkspaceSettled(seen, seen.identity, tuple(moved))
+            adopted = self._workspaces.adopt(folder)
+        if not isinstance(adopted, WorkspaceSeen):
+            raise WorkspaceUnusable(adopted)
+        return WorkspaceSettled(adopted, seen.identity, tuple(moved))
 
     def renew(self, folder: str, *, by: str) -> WorkspaceSettled:
         """Take a person's word that this folder is a workspace of its own: it gets another identity.

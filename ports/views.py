@@ -208,6 +208,10 @@ class SessionViews(Protocol):
         events.
         """
 
+    @abstractmethod
+    def folders_of(self, workspace_identity: str, *, limit: int = PAGE_MAX) -> Sequence[str]:
+        """Folders that runs of a workspace began in, each once, in order: several where it was moved or copied."""
+
 
 class FamilyViews(Protocol):
     """Sessions of child runs, which are repaired before those of their parents. SPEC section 11."""

@@ -20,12 +20,14 @@ class WorkspaceSeen(NamedTuple):
         canonical_path: absolute, every link resolved.
         notice: what could not be done beside it, for a person; such as a Git exclude file that cannot be written.
         renewed_from: the identity that it had before a person renewed it.
+        adopted: whether a person said of the folder at this path that it is the workspace, whatever copies there are.
     """
 
     identity: str
     canonical_path: str
     notice: str | None = None
     renewed_from: str | None = None
+    adopted: bool = False
 
 
 class Absent(StrEnum):
@@ -94,4 +96,13 @@ class WorkspaceIdentity(Protocol):
         """Give a folder that is a copy an identity of its own, at a person's word; the old one is named beside it.
 
         Whole or not at all, whenever it is interrupted. A folder without a marker is only looked at.
+        """
+
+    @abstractmethod
+    def adopt(self, path: str) -> WorkspaceObservation:
+        """Note in the marker, at a person's word, that the folder at this path is the workspace: a copy of it, or the
+        folder after a move, says nothing of the kind.
+
+        The identity stays. Whole or not at all, whenever it is interrupted. A folder without a marker is only looked
+        at.
         """

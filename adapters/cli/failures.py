@@ -9,6 +9,7 @@ from typing import Final
 
 from ...application.adopt_store import AdoptionNotNeeded
 from ...application.commands_from_elsewhere import FailedAtOwner, OwnerSilent
+from ...application.copied_folders import WorkspaceCopied
 from ...application.forget_session import FolderInUse, SessionUnknown, StillRunning
 from ...application.forgotten_sessions import SessionForgotten
 from ...application.give_up_run import NothingToGiveUp, SessionDamaged
@@ -93,6 +94,8 @@ def failure_of(error: BaseException) -> Failure:
             hint = "Give --checkpoints none, or work in a Git repository; nothing was begun."
             message = f"The workspace cannot be kept: {why_not(error.answer)}."
             return Failure(ExitCode.USAGE, "checkpoints_unusable", message, hint)
+        case WorkspaceCopied():
+            return _explained(ExitCode.PARKED, ParkReason.WORKSPACE_COPY_AMBIGUOUS, f"Nothing was begun: {error}.")
         case BoundToNothing():
             message = "The run began without checkpoints: whether its files changed is not known, and nothing was done."
             hint = (

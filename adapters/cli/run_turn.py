@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 
 from ...application.capture_content import NotBound
+from ...application.copied_folders import WorkspaceCopied, is_elsewhere_too
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
@@ -22,7 +23,6 @@ from .agents import AgentOptions, parts_for_turn, require_folder, workspace_fold
 from .content import NOTHING_SAID, ContentOptions, keeping, not_bound
 from .driving import Driving
 from .ending import report_turn
-from .escaping import one_line
 from .output import Output
 from .policies import described
 from .resumable import Source, commands_for, source_of
@@ -55,7 +55,7 @@ def run_turn(
     runtime = writing(store)
     workspaces = runtime.parts.workspaces()
     require_folder(folder, workspaces)
-    _tell_of_copy(out, workspaces, folder, recorded)
+    _require_no_copy(workspaces, folder, recorded)
     with runtime:
         agent = keeping(parts.in_workspace(folder, workspaces.ensure), runtime, content)
         session_id = named or runtime.parts.ids().fresh(SessionId)
@@ -93,15 +93,17 @@ def _run_before(store: Path, named: SessionId | None) -> Source | None:
         return None if summary is None else source_of(runtime, summary)
 
 
-def _tell_of_copy(out: Output, workspaces: WorkspaceIdentity, folder: str, recorded: str | None) -> None:
-    """A turn may begin in a copy of its session's folder; a person is told, because a resume would park."""
-    here = workspaces.observe(folder)
-    there = None if recorded is None else workspaces.observe(recorded)
-    if not isinstance(here, WorkspaceSeen) or not isinstance(there, WorkspaceSeen):
+def _require_no_copy(workspaces: WorkspaceIdentity, folder: str, recorded: str | None) -> None:
+    """Where the session's own folder is still there, another with its marker is a copy, whatever other runs know.
+
+    Raises:
+        WorkspaceCopied: it is, and nobody said which of the two is the workspace.
+    """
+    seen = workspaces.observe(folder)
+    if recorded is None or not isinstance(seen, WorkspaceSeen) or seen.adopted:
         return
-    if here.identity == there.identity and here.canonical_path != there.canonical_path:
-        both = f"{one_line(here.canonical_path)} and in {one_line(there.canonical_path)}"
-        out.tell(f"The same marker is in {both}: say which is the workspace with `safepoint workspace adopt`.")
+    if is_elsewhere_too(workspaces, seen, recorded):
+        raise WorkspaceCopied(recorded, seen.canonical_path)
 
 
 def _message(prompt: str | None) -> str:

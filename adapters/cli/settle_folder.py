@@ -60,7 +60,9 @@ def _show(out: Output, store: Path, folder: str) -> int:
     ways: list[WayOn] = []
     for other in standing.elsewhere:
         out.say(f"The same marker is in {one_line(other)}: one is a copy of the other.")
-    if standing.elsewhere:
+    if seen.adopted and standing.elsewhere:
+        out.say("This folder is the workspace, as a person said.")
+    elif standing.elsewhere:
         commands = CommandLines(store)
         ways += [
             WayOn(commands.about("workspace", "adopt", seen.canonical_path), "say that this folder is the workspace"),
@@ -68,7 +70,7 @@ def _show(out: Output, store: Path, folder: str) -> int:
         ]
         say_ways(out, ways)
     _document(out, standing, "show", None, standing.runs, None, ways)
-    return ExitCode.PARKED if standing.elsewhere else ExitCode.DONE
+    return ExitCode.PARKED if standing.elsewhere and not seen.adopted else ExitCode.DONE
 
 
 def _looked(store: Path, folder: str) -> WorkspaceStanding:
@@ -96,7 +98,7 @@ def _document(
     by: str | None,
     ways: Sequence[WayOn],
 ) -> None:
-    parked = action == "show" and standing.elsewhere
+    parked = action == "show" and standing.elsewhere and not standing.seen.adopted
     members = {
         "action": action,
         "folder": standing.seen.canonical_path,

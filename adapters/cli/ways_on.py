@@ -43,6 +43,7 @@ _ACCEPTABLE = frozenset(
         ParkReason.CHECKPOINT_RESTORE_FAILED,
     }
 )
+_COPIED = frozenset({ParkReason.WORKSPACE_COPY_AMBIGUOUS})
 _AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
 
 
@@ -135,7 +136,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield _resume(session, again, "continue without the calls that wait for permission", "--drop-permissions")
     yield from _of_copies(parking.reasons, commands)
     yield from _of_content(codes, session, again)
-    if codes & _WORKSPACE and parking.cwd is not None:
+    if codes & _WORKSPACE and parking.cwd is not None and not _is_here(parking):
         yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
     drift = _drift(parking.reasons)
     if not _gone(parking.reasons) and (drift or again is not commands):
@@ -165,6 +166,14 @@ def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[Wa
         paths = reason.detail.get("paths")
         if reason.code is ParkReason.WORKSPACE_COPY_AMBIGUOUS and isinstance(paths, list) and paths:
             yield from choosing(commands, str(paths[-1]))
+            for other in paths[:-1]:
+                yield WayOn(commands.about("workspace", "renew", str(other)), "say that that one is another workspace")
+
+
+def _is_here(parking: Parking) -> bool:
+    """Whether the folder that has a copy is the one that the run worked in: naming that one helps nobody."""
+    named = [reason.detail.get("paths") for reason in parking.reasons if reason.code in _COPIED]
+    return any(isinstance(paths, list) and paths[-1:] == [parking.cwd] for paths in named)
 
 
 def choosing(commands: CommandLines, folder: str) -> Iterator[WayOn]:

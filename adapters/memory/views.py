@@ -82,6 +82,12 @@ class MemoryViews(Views):
         )
         return _typed(RunRow, sorted(rows, key=lambda row: _number(row, "admitted_sequence")))
 
+    def folders_of(self, workspace_identity: str, *, limit: int = PAGE_MAX) -> Sequence[str]:
+        """See `SessionViews`."""
+        _require_limit(limit)
+        rows = self._rows("runs", lambda row: row["workspace_identity"] == workspace_identity)
+        return sorted({str(row["cwd"]) for row in rows if row["cwd"] is not None})[:limit]
+
     def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
         """See `FamilyViews`."""
         if len(session_ids) > PAGE_MAX:

@@ -23,6 +23,7 @@ class MemoryWorkspaces(WorkspaceIdentity):
         self._ids = ids
         self._folders: dict[str, str | None] = {}
         self._renewed_from: dict[str, str] = {}
+        self._adopted: set[tuple[str, str]] = set()
         self._unreadable: set[str] = set()
         self._lock = threading.Lock()
 
@@ -51,7 +52,9 @@ class MemoryWorkspaces(WorkspaceIdentity):
         uuid = self._folders[path]
         if uuid is None:
             return WorkspaceMissing(Absent.MARKER, path)
-        return WorkspaceSeen(IDENTITY_PREFIX + uuid, path, None, self._renewed_from.get(uuid))
+        return WorkspaceSeen(
+            IDENTITY_PREFIX + uuid, path, None, self._renewed_from.get(uuid), (path, uuid) in self._adopted
+        )
 
     def ensure(self, path: str) -> WorkspaceObservation:
         """Look at a folder, and give it an identity when it has none."""
@@ -67,4 +70,12 @@ class MemoryWorkspaces(WorkspaceIdentity):
             if isinstance(before, WorkspaceSeen):
                 uuid = self._ids.fresh(str)
                 self._folders[path], self._renewed_from[uuid] = uuid, before.identity
+            return self.observe(path)
+
+    def adopt(self, path: str) -> WorkspaceObservation:
+        """Note of a folder that it is the workspace."""
+        with self._lock:
+            uuid = self._folders.get(path)
+            if uuid is not None and path not in self._unreadable:
+                self._adopted.add((path, uuid))
             return self.observe(path)

@@ -46,7 +46,10 @@ _INDEXES = (
     "CREATE INDEX continuations_of_session ON continuations (session_id, claimed_at)",
 )
 """None of them holds anything that T1 or T2 writes: a commit costs what the pages cost that it touches."""
-_BESIDE = ("CREATE INDEX IF NOT EXISTS runs_of_parent ON runs (parent_run_id) WHERE parent_run_id IS NOT NULL",)
+_BESIDE = (
+    "CREATE INDEX IF NOT EXISTS runs_of_parent ON runs (parent_run_id) WHERE parent_run_id IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS runs_of_workspace ON runs (workspace_identity, cwd) WHERE cwd IS NOT NULL",
+)
 """Not part of the shape: views that were made without them are read as they stand, only slower."""
 
 _ENTRIES = {

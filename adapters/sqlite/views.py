@@ -55,6 +55,12 @@ _KINSHIP = f"""SELECT s.session_id, s.head_kind = '{RunKind.CONTINUATION}' AND r
         SELECT parent_run_id FROM runs WHERE session_id = s.session_id ORDER BY admitted_sequence LIMIT 1))
     FROM json_each(?) asked JOIN sessions s ON s.session_id = asked.value
     LEFT JOIN runs r ON r.run_id = s.head_run_id"""
+_FOLDERS = """WITH RECURSIVE found (cwd) AS (
+        SELECT min(cwd) FROM runs WHERE workspace_identity = ?1 AND cwd IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(cwd) FROM runs WHERE workspace_identity = ?1 AND cwd > found.cwd)
+        FROM found WHERE found.cwd IS NOT NULL)
+    SELECT cwd FROM found WHERE cwd IS NOT NULL LIMIT ?2"""
 _CHILDREN = """SELECT DISTINCT c.session_id FROM runs p
     JOIN runs c ON c.parent_run_id IS NOT NULL AND c.parent_run_id = p.run_id
     WHERE p.session_id = ? AND c.session_id > ? ORDER BY c.session_id LIMIT ?"""
@@ -108,6 +114,10 @@ class SqliteViews(Views):
         """See `SessionViews`."""
         sql = f"{_RUN} WHERE session_id = ? AND {OPEN_RUN} ORDER BY admitted_sequence"
         return [RunRow(*row) for row in self._rows(sql, session_id)]
+
+    def folders_of(self, workspace_identity: str, *, limit: int = PAGE_MAX) -> Sequence[str]:
+        """See `SessionViews`. It goes from one folder to the next, and costs nothing for the runs in between."""
+        return [str(folder) for (folder,) in self._rows(_FOLDERS, workspace_identity, limit=limit)]
 
     def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
         """See `FamilyViews`."""

@@ -8,8 +8,9 @@ import fcntl
 import os
 import re
 import stat
+from hashlib import sha256
 from typing import NamedTuple
-from uuid import NAMESPACE_OID, uuid5
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from ...domain import canonical
 from ...ports.workspace import MARKER_BYTES_MAX, MARKER_NAME, MARKER_SCHEMA_VERSION, MarkerFault
@@ -20,10 +21,13 @@ _NO_SUCH_WAY = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EIS
 
 
 class Marker(NamedTuple):
-    """What a marker says: the UUID, and the one that it replaced where a person renewed it."""
+    """What a marker says: the UUID, the one that it replaced where a person renewed it, and the digest of the path that
+    a person said to be the workspace.
+    """
 
     uuid: str
     renewed_from: str | None = None
+    adopted: str | None = None
 
 
 class Fault(NamedTuple):
@@ -78,17 +82,22 @@ def create_marker(folder: int, uuid: str) -> None:
     os.fsync(folder)
 
 
-def replace_marker(folder: int, uuid: str, renewed_from: str) -> None:
+def path_digest(canonical_path: str) -> str:
+    """Names a path in a marker, whatever its length and its bytes."""
+    return sha256(os.fsencode(canonical_path)).hexdigest()
+
+
+def replace_marker(folder: int, marker: Marker) -> None:
     """Give an open folder another marker, durably; it has the old one or the new one, whenever this is interrupted.
 
     Raises:
         OSError: it could not be replaced.
     """
-    fields = {"renewed_from": renewed_from, "schema_version": MARKER_SCHEMA_VERSION, "uuid": uuid}
-    temporary = f"{MARKER_NAME}.{uuid}.tmp"
+    said = {name: value for name, value in marker._asdict().items() if value is not None}
+    temporary = f"{MARKER_NAME}.{uuid4()}.tmp"
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
     try:
-        os.write(file, canonical.encode(fields) + b"\n")
+        os.write(file, canonical.encode({**said, "schema_version": MARKER_SCHEMA_VERSION}) + b"\n")
         os.fsync(file)
         fcntl.flock(folder, fcntl.LOCK_EX)
         os.rename(temporary, MARKER_NAME, src_dir_fd=folder, dst_dir_fd=folder)
@@ -113,8 +122,12 @@ def _marker_in(data: bytes) -> Marker | Fault:
             MarkerFault.NEWER, f"the marker has schema version {version}; this program knows {MARKER_SCHEMA_VERSION}"
         )
     if version is not True and version == MARKER_SCHEMA_VERSION and isinstance(uuid, str) and _UUID.fullmatch(uuid):
-        before = marker.get("renewed_from")
-        return Marker(uuid, before if isinstance(before, str) and _UUID.fullmatch(before) else None)
+        before, adopted = marker.get("renewed_from"), marker.get("adopted")
+        return Marker(
+            uuid,
+            before if isinstance(before, str) and _UUID.fullmatch(before) else None,
+            adopted if isinstance(adopted, str) else None,
+        )
     return Fault(MarkerFault.MALFORMED, "the marker is damaged: schema version or UUID is not one")
 
 

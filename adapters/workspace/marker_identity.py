@@ -21,7 +21,7 @@ from ...ports.workspace import (
     WorkspaceSeen,
 )
 from .git_exclude import exclude_from_git
-from .marker import Fault, as_uuid, create_marker, read_marker, replace_marker
+from .marker import Fault, Marker, as_uuid, create_marker, path_digest, read_marker, replace_marker
 
 _Look: TypeAlias = Callable[[int, str], WorkspaceObservation]
 """Gets the open folder and its canonical path."""
@@ -55,8 +55,12 @@ class MarkerWorkspaceIdentity(WorkspaceIdentity):
         found = _seen(folder, canonical_path)
         if isinstance(found, WorkspaceSeen):
             before = found.identity.removeprefix(IDENTITY_PREFIX)
-            replace_marker(folder, as_uuid(self._ids.fresh(str)), before)
+            replace_marker(folder, Marker(as_uuid(self._ids.fresh(str)), before))
         return _seen(folder, canonical_path)
+
+    def adopt(self, path: str) -> WorkspaceObservation:
+        """Replace the marker by one that names the path, too."""
+        return self._with_folder(path, _adopted)
 
     def _ensured(self, folder: int, canonical_path: str) -> WorkspaceObservation:
         found = _seen(folder, canonical_path)
@@ -93,4 +97,12 @@ def _seen(folder: int, canonical_path: str, notice: str | None = None) -> Worksp
     if isinstance(found, Fault):
         return WorkspaceRefused(found.fault, canonical_path, found.detail)
     before = None if found.renewed_from is None else IDENTITY_PREFIX + found.renewed_from
-    return WorkspaceSeen(IDENTITY_PREFIX + found.uuid, canonical_path, notice, before)
+    adopted = found.adopted == path_digest(canonical_path)
+    return WorkspaceSeen(IDENTITY_PREFIX + found.uuid, canonical_path, notice, before, adopted)
+
+
+def _adopted(folder: int, canonical_path: str) -> WorkspaceObservation:
+    found, adopted = read_marker(folder), path_digest(canonical_path)
+    if isinstance(found, Marker) and found.adopted != adopted:
+        replace_marker(folder, found._replace(adopted=adopted))
+    return _seen(folder, canonical_path)

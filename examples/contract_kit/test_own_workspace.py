@@ -26,6 +26,7 @@ from safepoint.ports.workspace import (
 )
 
 PROJECT_ID = ".acme-project"
+CHOSEN = ".acme-project-chosen"
 
 
 class ProjectIds(WorkspaceIdentity):
@@ -41,7 +42,8 @@ class ProjectIds(WorkspaceIdentity):
         except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
             return CouldNotLook(path, str(error))
         identity, *copied_from = (IDENTITY_PREFIX + line for line in lines)
-        return WorkspaceSeen(identity, str(folder), renewed_from=copied_from[0] if copied_from else None)
+        before = copied_from[0] if copied_from else None
+        return WorkspaceSeen(identity, str(folder), renewed_from=before, adopted=self._chosen(folder, identity))
 
     def ensure(self, path: str) -> WorkspaceObservation:
         """See `WorkspaceIdentity`."""
@@ -63,6 +65,19 @@ class ProjectIds(WorkspaceIdentity):
             before = seen.identity.removeprefix(IDENTITY_PREFIX)
             self._written(path, f"{uuid.uuid4().hex}\n{before}").replace(Path(path, PROJECT_ID))
         return self.observe(path)
+
+    def adopt(self, path: str) -> WorkspaceObservation:
+        """See `WorkspaceIdentity`."""
+        if isinstance(seen := self.observe(path), WorkspaceSeen):
+            self._written(path, f"{seen.identity}\n{seen.canonical_path}").replace(Path(path, CHOSEN))
+        return self.observe(path)
+
+    def _chosen(self, folder: Path, identity: str) -> bool:
+        """What a copy brings along names another path, and what was there before a renewal another identity."""
+        try:
+            return (folder / CHOSEN).read_text() == f"{identity}\n{folder}"
+        except OSError:
+            return False
 
     def _written(self, path: str, text: str) -> Path:
         file = Path(path, f"{PROJECT_ID}.{uuid.uuid4().hex}")

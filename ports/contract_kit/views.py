@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ...domain.events.run import RunStatus
+from ...domain.events.run import RunOpened, RunStatus
 from ...domain.events.session import WatchStatus
 from ...domain.events.tool import Effect
 from ...domain.identifiers import OperationId, RequestId, RunId, SessionId
@@ -134,6 +134,20 @@ class ViewsContract:
         assert [row.run_id for row in views.open_runs(recorded.session_id)] == [recorded.run_id()]
         recorded.keep(event_store, recorded.ended())
         assert list(views.open_runs(recorded.session_id)) == []
+
+    def test_the_folders_of_a_workspace_are_those_that_its_runs_began_in(
+        self, views: Views, event_store: EventStore, recorded: RecordedSession
+    ) -> None:
+        for name, folder, identity in (("x", "/b", "w:1"), ("y", "/a", "w:1"), ("z", "/b", "w:1"), ("o", "/c", "w:2")):
+            began = {"cwd": folder, "workspace_identity": identity}
+            opened = recorded.opened(name)
+            recorded.keep(
+                event_store, *(one.model_copy(update=began) if isinstance(one, RunOpened) else one for one in opened)
+            )
+        assert list(views.folders_of("w:1")) == ["/a", "/b"]
+        assert list(views.folders_of("w:1", limit=1)) == ["/a"]
+        assert list(views.folders_of("w:2")) == ["/c"]
+        assert list(views.folders_of("w:3")) == []
 
     def test_operations_stand_in_order_of_dispatch(
         self, views: Views, event_store: EventStore, recorded: RecordedSession

@@ -144,3 +144,34 @@ class WorkspaceIdentityContract:
         assert isinstance(workspaces.observe(bare), WorkspaceMissing)
         assert isinstance(workspaces.renew(folders.path("nowhere")), WorkspaceMissing)
         assert isinstance(workspaces.renew(unreadable), CouldNotLook)
+
+    def test_of_copies_the_one_that_a_person_named_says_so_where_it_stands(
+        self, workspaces: WorkspaceIdentity, folders: Folders
+    ) -> None:
+        original = seen(workspaces.ensure(folders.make("a")))
+        assert not original.adopted
+        before = folders.copy(folders.path("a"), "b")
+        adopted = seen(workspaces.adopt(folders.path("a")))
+        assert adopted == original._replace(adopted=True)
+        assert seen(workspaces.adopt(folders.path("a"))) == seen(workspaces.ensure(folders.path("a"))) == adopted
+        after = folders.copy(folders.path("a"), "c")
+        for copy in (before, after):
+            assert seen(workspaces.observe(copy)).identity == original.identity
+            assert not seen(workspaces.observe(copy)).adopted
+
+    def test_a_renewed_folder_is_adopted_by_nobody(self, workspaces: WorkspaceIdentity, folders: Folders) -> None:
+        path = folders.make("a")
+        workspaces.ensure(path)
+        workspaces.adopt(path)
+        renewed = seen(workspaces.renew(path))
+        assert not renewed.adopted
+        assert seen(workspaces.adopt(path)) == renewed._replace(adopted=True)  # and it is told still what it was
+
+    def test_what_has_no_identity_is_not_adopted(
+        self, workspaces: WorkspaceIdentity, folders: Folders, unreadable: str
+    ) -> None:
+        bare = folders.make("a")
+        assert isinstance(workspaces.adopt(bare), WorkspaceMissing)
+        assert isinstance(workspaces.observe(bare), WorkspaceMissing)
+        assert isinstance(workspaces.adopt(folders.path("nowhere")), WorkspaceMissing)
+        assert isinstance(workspaces.adopt(unreadable), CouldNotLook)

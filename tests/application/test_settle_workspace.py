@@ -84,6 +84,7 @@ def test_an_adopted_folder_is_the_workspace_from_then_on(copied: Resuming, act: 
 def test_adopting_twice_writes_once(copied: Resuming) -> None:
     settling(copied).adopt(COPY, by="Ada")
     assert settling(copied).adopt(COPY, by="Ada").runs == ()
+    assert settling(copied).look(COPY).seen.adopted
     assert len(copied.of(copied.head(), WorkspaceTransitioned)) == 1
 
 

@@ -34,6 +34,7 @@ from safepoint.application.cancel_run import COMMAND as CANCEL
 from safepoint.application.cancel_run import CancelRun
 from safepoint.application.capture_content import CaptureContent
 from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
+from safepoint.application.copied_folders import CopiedFolders
 from safepoint.application.decide_permission import COMMAND as DECIDE_PERMISSION
 from safepoint.application.decide_permission import DecidePermission
 from safepoint.application.deliver_again import DeliverAgain
@@ -63,8 +64,8 @@ from safepoint.application.settle_operation import SettleOperation
 from safepoint.application.spines import Spines
 from safepoint.application.start_turn import StartTurn
 from safepoint.application.stopping import Stopping
-from safepoint.application.turn_context import ALL, ContextChoice
 from safepoint.application.tidy_operations import TidyOperations
+from safepoint.application.turn_context import ALL, ContextChoice
 from safepoint.application.uncertain_operations import UncertainOperations
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import Budgets, RunEnded
@@ -193,9 +194,12 @@ class Process:
         self.drive = DriveRun(
             run_agent, self.ownership, self.live_runs, self.live, self.sink, cancel_bound_seconds=cancel_bound_seconds
         )
-        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive, self.capture)
+        known = self.world.store.views.folders_of
+        copied = CopiedFolders(self.world.workspaces, known)
+        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive, self.capture, copied)
         preview = RepairPreview(self.world.jobs)
-        self.plan = PlanResume(self.events_store, self.ownership, self.over, self.world.workspaces, preview)
+        workspaces = self.world.workspaces
+        self.plan = PlanResume(self.events_store, self.ownership, self.over, workspaces, preview, folders_of=known)
         settle_jobs = RecordSettledJobs(self.ledger, self.spines, self.world.jobs)
         self.reconcile_operations = ReconcileOperations(
             self.async_ledger,

@@ -349,6 +349,9 @@ class GatedWorkspaces(WorkspaceIdentity):
     def renew(self, path: str) -> WorkspaceObservation:
         raise AssertionError("nobody renews a workspace here")
 
+    def adopt(self, path: str) -> WorkspaceObservation:
+        raise AssertionError("nobody adopts a workspace here")
+
 
 class _Sink(LifecycleSink):
     """Between an approved plan and the look that revalidates it, others may act."""

@@ -88,16 +88,64 @@ def test_a_person_says_that_the_copy_is_another_workspace(program: Program, tmp_
     assert program.effects == ["paid", "paid"]
 
 
-def test_a_turn_that_begins_in_a_copy_tells_of_it(program: Program, tmp_path: Path) -> None:
+def test_no_turn_begins_in_a_copy_until_a_person_says_which_is_the_workspace(program: Program, tmp_path: Path) -> None:
     script = killed(program, "P7")
     copy = tmp_path / "copy"
     shutil.copytree(program.workspace, copy)
-    ran = program("run", "more", "--session", "s1", "--script", script, "--workspace", copy)
-    assert ran.code == 0
-    assert f"The same marker is in {copy} and in {program.workspace}" in ran.err
-    assert program("workspace", "renew", program.workspace).code == 0
-    again = program("run", "more", "--session", "s1", "--script", script, "--workspace", copy)
-    assert "The same marker" not in again.err
+    for session in ("s1", "new"):  # its own, and another one of the same store
+        ran = program("run", "more", "--session", session, "--script", script, "--workspace", copy, "--json")
+        assert (ran.code, ran.document["code"]) == (3, "workspace_copy_ambiguous")
+        assert str(copy) in ran.document["message"]
+        assert str(program.workspace) in ran.document["message"]
+        assert "safepoint workspace renew" in ran.document["next_step"]
+    assert [one["session_id"] for one in program("list", "--json").document["sessions"]] == ["s1"]
+    assert program("workspace", "renew", copy).code == 0
+    assert program("run", "more", "--session", "new", "--script", script, "--workspace", copy).code == 0
+
+
+def in_two_places(program: Program, tmp_path: Path) -> tuple[Path, Path]:
+    """A run was interrupted in the workspace, another one worked in a copy of it, and both folders are there."""
+    script = killed(program, "P7")
+    copy, aside = tmp_path / "copy", tmp_path / "aside"
+    shutil.copytree(program.workspace, copy)
+    program.workspace.rename(aside)
+    assert program("run", "more", "--session", "new", "--script", script, "--workspace", copy).code == 0
+    aside.rename(program.workspace)
+    return script, copy
+
+
+def test_a_run_is_not_continued_in_its_own_folder_where_another_worked_in_a_copy(
+    program: Program, tmp_path: Path
+) -> None:
+    script, copy = in_two_places(program, tmp_path)
+    for command in ("plan", "resume"):
+        parked = program(command, "s1", "--script", script, "--json")
+        assert (parked.code, [one["code"] for one in parked.document["reasons"]]) == (3, ["workspace_copy_ambiguous"])
+        assert parked.document["reasons"][0]["detail"]["paths"] == [str(copy), str(program.workspace)]
+    offered = " ".join(way["command"] for way in parked.document["commands"])
+    assert f"workspace adopt {program.workspace}" in offered
+    assert f"workspace renew {copy}" in offered
+    assert program.effects == ["paid"]
+
+
+def test_a_person_says_it_once_and_it_is_said_for_good(program: Program, tmp_path: Path) -> None:
+    script, copy = in_two_places(program, tmp_path)
+    assert program("workspace", "adopt", program.workspace, "--by", "Ada").code == 0
+    shown = program("workspace", "show", program.workspace, "--json")
+    assert (shown.code, shown.document["elsewhere"]) == (0, [str(copy)])
+    assert program("resume", "s1", "--script", script).code == 0
+    assert program("run", "more", "--session", "s1", "--script", script).code == 0
+    assert program("run", "more", "--session", "s3", "--script", script, "--workspace", program.workspace).code == 0
+    ran = program("run", "more", "--session", "new", "--script", script, "--json")
+    assert (ran.code, ran.document["code"]) == (3, "workspace_copy_ambiguous")
+
+
+def test_where_the_other_folder_is_another_workspace_by_now_nothing_is_in_doubt(
+    program: Program, tmp_path: Path
+) -> None:
+    script, copy = in_two_places(program, tmp_path)
+    assert program("workspace", "renew", copy).code == 0
+    assert program("resume", "s1", "--script", script).code == 0
 
 
 def test_looking_at_a_workspace_needs_no_store_and_makes_none(program: Program) -> None:
