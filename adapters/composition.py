@@ -325,7 +325,7 @@ class Composition(containers.DeclarativeContainer):
     reconcile_operations = providers.Factory(
         ReconcileOperations,
         async_ledger,
-        providers.Factory(UncertainOperations, events, ledger, over, workspaces),
+        providers.Factory(UncertainOperations, events, ledger, over, workspaces, copied_folders),
         providers.Factory(
             DeliverAgain,
             async_ledger,

@@ -21,7 +21,7 @@ from ..domain.session.state import Session
 from ..ports.event_store import EventStore
 from ..ports.supervised import Overness
 from ..ports.workspace import WorkspaceIdentity, WorkspaceSeen
-from .copied_folders import RunsPlace, is_elsewhere_too, place_of_operations
+from .copied_folders import CopiedFolders, RunsPlace, is_elsewhere_too, place_of_operations
 from .later_operations import dispatched_after
 from .ledger import CommandLedger
 from .over import OverJudge
@@ -77,12 +77,18 @@ class UncertainOperations:
     """Looks, and changes nothing."""
 
     def __init__(
-        self, store: EventStore, ledger: CommandLedger, over: OverJudge, workspaces: WorkspaceIdentity
+        self,
+        store: EventStore,
+        ledger: CommandLedger,
+        over: OverJudge,
+        workspaces: WorkspaceIdentity,
+        copied: CopiedFolders,
     ) -> None:
         self._store = store
         self._ledger = ledger
         self._over = over
         self._workspaces = workspaces
+        self._copied = copied
 
     def of(self, session_id: SessionId) -> Iterator[tuple[RunId, OperationId]]:
         """What a session watches as indeterminate, run by run, and what its head run left without outcome.
@@ -203,9 +209,12 @@ class UncertainOperations:
         if recorded is not None and seen.identity != recorded:
             other = LeftAlone(Left.OTHER_WORKSPACE, f"{where} is another workspace than the run worked in")
             return where, seen.identity, other
+        other = self._copied.other(seen)
         if place.folder is not None and is_elsewhere_too(self._workspaces, seen, place.folder):
-            detail = f"{place.folder} and {where} have one identity: one is a copy"
-            copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(place.folder, str(where)))
+            other = place.folder  # where the run itself is, whatever was said before
+        if other is not None:
+            detail = f"{other} and {where} have one identity: one is a copy"
+            copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(other, str(where)))
             return where, seen.identity, copied
         return where, seen.identity, None
 

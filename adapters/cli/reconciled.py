@@ -106,7 +106,7 @@ def _document(one: OperationReconciled) -> Json:
 
 def ways_after(operations: Iterable[OperationReconciled], session: str, commands: CommandLines) -> Iterator[WayOn]:
     """What can be done about those that have no outcome now."""
-    again, copied = False, set[str]()
+    again, copied = False, set[tuple[str, ...]]()
     for one in operations:
         match one.became:
             case NowParked():
@@ -119,10 +119,10 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 if why in {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
                     yield from settling(commands, one.operation_id, one.tool_name)
                 if one.became.folders:
-                    copied.add(one.became.folders[-1])
+                    copied.add(one.became.folders)
             case Completed():
                 pass
-    for folder in sorted(copied):
-        yield from choosing(commands, folder)
+    for folders in sorted(copied):
+        yield from choosing(commands, folders)
     if again:
         yield WayOn(commands.about("reconcile", session), "look again later")

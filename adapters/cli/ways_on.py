@@ -165,9 +165,7 @@ def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[Wa
     for reason in reasons:
         paths = reason.detail.get("paths")
         if reason.code is ParkReason.WORKSPACE_COPY_AMBIGUOUS and isinstance(paths, list) and paths:
-            yield from choosing(commands, str(paths[-1]))
-            for other in paths[:-1]:
-                yield WayOn(commands.about("workspace", "renew", str(other)), "say that that one is another workspace")
+            yield from choosing(commands, [str(path) for path in paths])
 
 
 def _is_here(parking: Parking) -> bool:
@@ -176,10 +174,13 @@ def _is_here(parking: Parking) -> bool:
     return any(isinstance(paths, list) and paths[-1:] == [parking.cwd] for paths in named)
 
 
-def choosing(commands: CommandLines, folder: str) -> Iterator[WayOn]:
-    """A person's word on a folder that is a copy, or of which there is one."""
+def choosing(commands: CommandLines, folders: Sequence[str]) -> Iterator[WayOn]:
+    """A person's word on folders of which one is a copy; the last is the one at hand."""
+    *others, folder = folders
     yield WayOn(commands.about("workspace", "adopt", folder), "say that this folder is the workspace")
     yield WayOn(commands.about("workspace", "renew", folder), "say that this folder is another workspace")
+    for other in others:
+        yield WayOn(commands.about("workspace", "renew", other), "say that that one is another workspace")
 
 
 def _of_content(codes: frozenset[ParkReason], session: str, commands: CommandLines) -> Iterator[WayOn]:

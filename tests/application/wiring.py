@@ -203,7 +203,7 @@ class Process:
         settle_jobs = RecordSettledJobs(self.ledger, self.spines, self.world.jobs)
         self.reconcile_operations = ReconcileOperations(
             self.async_ledger,
-            UncertainOperations(self.events_store, self.ledger, self.over, self.world.workspaces),
+            UncertainOperations(self.events_store, self.ledger, self.over, workspaces, copied),
             DeliverAgain(
                 self.async_ledger,
                 self.spines,

@@ -182,3 +182,23 @@ def test_the_bytes_of_a_copy_settle_nothing_of_what_was_done_in_the_other_folder
     program("workspace", "adopt", copy, "--by", "Ada")
     (one,) = program("reconcile", "s1", "--json").document["operations"]
     assert (one["became"], one["observation"]) == ("completed", "matches_expected_state")
+
+
+def test_in_the_folder_of_the_run_nothing_is_settled_either_while_a_copy_is_known(
+    program: Program, tmp_path: Path
+) -> None:
+    edit = {"tool": "edit_file", "args": {"path": "a.txt", "old_text": "one", "new_text": "two"}}
+    script = program.script({"text": "I edit it.", "calls": [edit]}, {"text": "Done."})
+    (program.workspace / "a.txt").write_text("one\n")
+    program.killed_at("P4", *program.run("--session", "s1"))
+    copy, aside = tmp_path / "copy", tmp_path / "aside"
+    shutil.copytree(program.workspace, copy)
+    program.workspace.rename(aside)
+    done = program.script({"text": "Done."})
+    assert program("run", "more", "--session", "new", "--script", done, "--workspace", copy).code == 0
+    aside.rename(program.workspace)
+    left = program("reconcile", "s1", "--json")
+    assert (left.code, [one["code"] for one in left.document["operations"]]) == (3, ["workspace_copy_ambiguous"])
+    assert program("workspace", "adopt", program.workspace).code == 0
+    assert [one["became"] for one in program("reconcile", "s1", "--json").document["operations"]] == ["completed"]
+    assert script.exists()
