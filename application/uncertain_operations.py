@@ -209,12 +209,12 @@ class UncertainOperations:
         if recorded is not None and seen.identity != recorded:
             other = LeftAlone(Left.OTHER_WORKSPACE, f"{where} is another workspace than the run worked in")
             return where, seen.identity, other
-        other = self._copied.other(seen)
+        twin = self._copied.other(seen)
         if place.folder is not None and is_elsewhere_too(self._workspaces, seen, place.folder):
-            other = place.folder  # where the run itself is, whatever was said before
-        if other is not None:
-            detail = f"{other} and {where} have one identity: one is a copy"
-            copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(other, str(where)))
+            twin = place.folder  # where the run itself is, whatever was said before
+        if twin is not None:
+            detail = f"{twin} and {where} have one identity: one is a copy"
+            copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(twin, str(where)))
             return where, seen.identity, copied
         return where, seen.identity, None
 
