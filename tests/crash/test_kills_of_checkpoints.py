@@ -5,12 +5,18 @@ SPEC sections 16 and 20: what was accepted is there, a run's own writes are no d
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.git.checkpoints import GitCheckpoints
+from safepoint.adapters.memory.clock import ManualClock
+from safepoint.ports.checkpoints import Checkpoint
 
 from .harness.fork_server import ForkServer
 from .harness.program import KILLED, Ended, Hooks
@@ -166,5 +172,43 @@ def test_forgetting_that_was_killed_is_finished_by_a_second_try(make: Make, seed
         assert "refs/safepoint/checkpoints" not in git(stage, "for-each-ref")
         assert stage.look("verify").expect(0)["sound"]
         assert NEW.encode() not in stage.store.read_bytes()
+        is_sound(stage, before)
+        stage.clean_up()
+
+
+def littered(stage: Stage) -> None:
+    """A completed run, and beside what it accepted checkpoints and folders of long ago that no fact names."""
+    completed(stage)
+    clock = ManualClock()
+    clock.jump_wall(-10 * 366 * 86_400)
+    with Runtime(Settings(stage.store)) as runtime:
+        keys = [runtime.parts.new_key()() for _ in range(3)]
+        folders = [Path(runtime.parts.isolated().new()) for _ in range(2)]
+    for key in keys:
+        (stage.workspace / OTHER).write_text(key)
+        captured = GitCheckpoints(stage.folder / "cache", clock).capture(str(stage.workspace), key)
+        assert isinstance(captured, Checkpoint)
+    for folder in folders:
+        (folder / "deep").mkdir(parents=True)
+        (folder / "deep" / "file").write_text("left\n")
+        os.utime(folder, (0, 0))
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+def test_collecting_that_was_killed_is_finished_by_a_second_try(make: Make, seed: int, first: int) -> None:
+    def collect(stage: Stage, hooks: Hooks) -> Ended:
+        return about(stage, "gc", "--delete", hooks=hooks)
+
+    count = instants(make, "undisturbed", collect, littered)
+    for number, nth in enumerate(chosen(seed, "gc", first, count)):
+        stage = make(f"gc-{number}")
+        littered(stage)
+        before = users(stage)
+        accepted = about(stage, "gc", hooks=Hooks()).expect(0)["accepted"]
+        assert collect(stage, Hooks(kill=f"random:{nth}")).exit_code == KILLED
+        collect(stage, Hooks()).expect(0)
+        listed = about(stage, "gc", hooks=Hooks()).expect(0)
+        assert (listed["checkpoints"], listed["folders"], listed["accepted"]) == ([], [], accepted), nth
+        assert len(git(stage, "for-each-ref", "refs/safepoint/checkpoints").splitlines()) == accepted
         is_sound(stage, before)
         stage.clean_up()
