@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .application.ownership import SessionBusy
     from .application.record_run import ResumeParked
     from .application.resume_run import Continued, Parked
+    from .application.unanswered_calls import CallsUnanswered
     from .domain.errors import RefusedWithoutEffect, SafepointError, StoreError, WriteRefused
     from .domain.events.run import Budgets
     from .domain.events.tool import Effect, RecoveryMode
@@ -39,6 +40,7 @@ __all__ = [
     "Answer",
     "Budgets",
     "CallRefused",
+    "CallsUnanswered",
     "Composition",
     "Continue",
     "Continued",
@@ -90,6 +92,7 @@ _HOMES: Final = {
     "application.ownership": ("SessionBusy",),
     "application.record_run": ("ResumeParked",),
     "application.resume_run": ("Continued", "Parked"),
+    "application.unanswered_calls": ("CallsUnanswered",),
     "domain.errors": ("RefusedWithoutEffect", "SafepointError", "StoreError", "WriteRefused"),
     "domain.events.run": ("Budgets",),
     "domain.events.tool": ("Effect", "RecoveryMode"),

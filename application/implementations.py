@@ -5,6 +5,7 @@ What comes back is what T2 records. Nothing here touches the ledger.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import anyio
@@ -92,7 +93,11 @@ class Implementations:
                     await thread.finished()
             if thread.give_up(lambda ended: late(self._late(bound, ended))):
                 raise NotOver
-        return await self._answer(bound, thread.ended, waited)
+        ended = thread.ended
+        if waited is Waited.ENDED and isinstance(ended, Returned) and inspect.isawaitable(ended.value):
+            begun = ended.value
+            return await self._on_loop(bound, AsyncCall(lambda *_: begun), arguments, context)
+        return await self._answer(bound, context, ended, waited)
 
     async def _on_loop(
         self, bound: BoundCall, call: AsyncCall, arguments: dict[str, Json], context: ToolContext
@@ -101,7 +106,10 @@ class Implementations:
 
         async def work() -> None:
             try:
-                ended.append(Returned(await call.run(arguments, context)))
+                value = await call.run(arguments, context)
+                while inspect.isawaitable(value):  # of an async function whose result is one more of them
+                    value = await value
+                ended.append(Returned(value))
             except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a tool raises is an answer)
                 ended.append(Raised(error))
 
@@ -113,9 +121,11 @@ class Implementations:
                 ended.append(Raised(RuntimeError("it was cancelled from within")))
 
         waited = await wait(self._stopping, bound, alone)
-        return await self._answer(bound, ended[0] if ended else None, waited)
+        return await self._answer(bound, context, ended[0] if ended else None, waited)
 
-    async def _answer(self, bound: BoundCall, ended: Ended[object] | None, waited: Waited) -> PreparedResult:
+    async def _answer(
+        self, bound: BoundCall, context: ToolContext, ended: Ended[object] | None, waited: Waited
+    ) -> PreparedResult:
         """What an implementation came to, also when it came to it late; None for one that was ended."""
         match ended:
             case Returned(value=value):
@@ -129,6 +139,10 @@ class Implementations:
                     return answer
             case None:
                 pass
+        return self._ended_early(bound, context, waited)
+
+    def _ended_early(self, bound: BoundCall, context: ToolContext, waited: Waited) -> PreparedResult:
+        """Answer for work that was ended, or left alone, and of whose outcome nothing is known."""
         return ended_early(self._stopping, bound, waited)
 
     def _late(self, bound: BoundCall, ended: Ended[object]) -> PreparedResult:

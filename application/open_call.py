@@ -6,6 +6,7 @@ only the implementation is the block's, and no time-out of ours ends it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -110,7 +111,7 @@ class HandedOver(Implementations):
         if isinstance(declared, PreparedResult):
             return Settled(declared)
         assert isinstance(declared, Returned | Raised)
-        return Settled(await self._answer(bound, declared, Waited.ENDED))
+        return Settled(await self._answer(bound, context, declared, Waited.ENDED))
 
 
 class OpenCall:
@@ -201,7 +202,12 @@ class OpenCall:
 
         Args:
             value: strict JSON; anything else is recorded as an error that says that the effect happened.
+
+        Raises:
+            TypeError: it is awaitable, so that nothing has come of it yet.
         """
+        if inspect.isawaitable(value):
+            raise TypeError(f"a {type(value).__name__} is no result yet: await it")
         self._declare(Returned(value))
 
     def error(self, problem: object, *, effect: Effect | str = Effect.UNKNOWN) -> None:

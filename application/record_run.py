@@ -82,6 +82,8 @@ class RecordRun:
 
         Raises:
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
+            CallsUnanswered: on leaving: the loop was done, and calls of its last step have no answer; the end is
+                recorded.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
         begun, _ = await self._run_turn.begin(session_id, text, agent, context=context, budgets=budgets)
@@ -103,6 +105,7 @@ class RecordRun:
             hands: to look at operations without outcome with, before the plan is made; None leaves them as they are.
 
         Raises:
+            CallsUnanswered: as `turn`.
             ResumeParked: it is not continued; nothing was claimed, or another got the claim.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
@@ -122,5 +125,8 @@ class RecordRun:
             except Exception as error:
                 await run.failed(error)
                 raise
+            forgotten = run.forgotten
             outcome = await run.done()
         self._drive.tell_outcome(begun, outcome)
+        if forgotten is not None:
+            raise forgotten

@@ -6,8 +6,9 @@ out, T1 before an effect, T2 before the model is shown it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from anyio.abc import TaskGroup
@@ -15,11 +16,12 @@ from anyio.abc import TaskGroup
 from ..domain.errors import SafepointError
 from ..domain.events.model import UserMessage
 from ..domain.events.run import RunStatus
-from ..domain.events.tool import ToolCalled
+from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ExecutionIdentity, ToolCallId
 from ..domain.operation.state import Phase, operations_of
 from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
+from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import sayable
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
@@ -28,7 +30,9 @@ from ..ports.tool_catalog import BoundCall
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
+from .loop_functions import check_function, misfit
 from .open_call import Answer, OpenCall, RunStopped, answer_of
+from .own_task import in_a_task_of_its_own
 from .preflight import Refused
 from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
@@ -36,6 +40,7 @@ from .run_history import RunHistory
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
+from .unanswered_calls import CallsUnanswered
 
 _UNANSWERED: Final = frozenset({Phase.CALLED, Phase.DISPATCHED})
 Does: TypeAlias = Callable[..., Any]
@@ -82,6 +87,7 @@ class RecordedRun:
         self._tasks = tasks
         self._calls: dict[str, ToolCalled] = {}
         self._bound: dict[ToolCallId, BoundCall | Refused] = {}
+        self._asked: Sequence[ToolCalled] = ()
         self._torn = False
         self._text = ""
 
@@ -104,11 +110,20 @@ class RecordedRun:
 
         Raises:
             RunStopped: a person stopped the run, or an operation of it was left without an outcome.
+            CallsUnanswered: the step before asked for calls that have no answer.
             BudgetSpent: one of the turn's budgets is used up.
         """
+        self._check_open()
+        self._parts.budget.check()
+
+    def _check_open(self) -> None:
         if self._torn or self.stopped_by is not None:
             raise RunStopped(self.identity.run_id, self.stopped_by)
-        self._parts.budget.check()
+        if unanswered := self._without_answer():
+            raise CallsUnanswered(self.identity.run_id, unanswered)
+
+    def _without_answer(self) -> list[ToolCalled]:
+        return [call for call in self._asked if answer_of(self._recorder, call) is None]
 
     async def begin(self) -> None:
         """Bind the run to its workspace's content, where its lineage is; before anything else.
@@ -132,14 +147,15 @@ class RecordedRun:
         Raises:
             ProviderFailed, ProviderStreamIncomplete: it cannot be recorded: no finish reason, an illegal name, too
                 large.
-            RunStopped: a person stopped the run.
+            RunStopped: a person stopped the run, or an operation of it was left without an outcome.
+            CallsUnanswered: the step before asked for calls that have no answer.
             StoreError, WriteRefused: it was not recorded.
         """
-        if self.stopped_by is not None:
-            raise RunStopped(self.identity.run_id, self.stopped_by)
+        self._check_open()
         step = step_of(finished, self._recorder, await self._recorder.run(), self._parts.ids)
         await self._recorder.record_step(step.facts)
         self._text = step.text or self._text
+        self._asked = step.calls
         await self._bind(step)
         self._calls.update({call.provider_call_id: call for call in step.calls if call.provider_call_id})
         self._calls.update({call.call_id: call for call in step.calls})
@@ -197,23 +213,42 @@ class RecordedRun:
             RunStopped: it was not carried out; the end of the run answers it.
             ToolNotOver: it did not end when it had to, and may still run.
             StoreError, WriteRefused: something could not be recorded.
+            TypeError: nothing can be carried out by that; the call is as it was.
             ValueError: as `tool_call`.
         """
+        if function is not None:
+            check_function(function)
         called, bound = self._take(call)
+        if isinstance(bound, BoundCall) and function is not None:
+            bound = _by(function, called, bound)
+        work = partial(self._carry_out, called, bound)
+        try:
+            await in_a_task_of_its_own(self._tasks, work, f"safepoint call {called.tool_name}")
+        except BaseException:
+            self._give_back(called, bound)
+            raise
+        answered = answer_of(self._recorder, called)
+        if answered is None:
+            raise RunStopped(self.identity.run_id, self.stopped_by)
+        return answered
+
+    def _give_back(self, called: ToolCalled, bound: BoundCall | Refused) -> None:
+        """What was cancelled before T1 may be carried out after all, or declined."""
+        begun = (ToolDispatched, ToolResponded)
+        if not any(isinstance(event, begun) and event.call_id == called.call_id for event in self._recorder.events):
+            self._bound[called.call_id] = bound
+
+    async def _carry_out(self, called: ToolCalled, bound: BoundCall | Refused) -> None:
         boundary = self._parts.functions
         try:
             if isinstance(bound, Refused):
                 await boundary.refuse(called, bound)
             else:
-                await boundary.call(called, bound if function is None else bound.carried_out_by(function))
+                await boundary.call(called, bound)
         except SafepointError:
             self._tear()
             raise
-        answered = answer_of(self._recorder, called)
-        if answered is None:
-            raise RunStopped(self.identity.run_id, self.stopped_by)
         await self._answered()
-        return answered
 
     async def decline(self, call: ToolCalled | str, why: str) -> Answer:
         """Answer a recorded call that the loop does not carry out: an error, no dispatch, the effect is none.
@@ -265,6 +300,13 @@ class RecordedRun:
 
     # ---- how it ends ------------------------------------------------------------------------------------------------
 
+    @property
+    def forgotten(self) -> CallsUnanswered | None:
+        """The error for a loop that leaves the run although it may go on: calls of its last step have no answer."""
+        if self._torn or self.stopped_by is not None or not (unanswered := self._without_answer()):
+            return None
+        return CallsUnanswered(self.identity.run_id, unanswered)
+
     async def done(self) -> RunOutcome:
         """End the run: completed; cancelled where a person stopped it; failed where a call has no outcome.
 
@@ -302,6 +344,15 @@ class RecordedRun:
     def _ended(self, status: RunStatus, failure: FailureClass | None, detail: str = "") -> RunOutcome:
         self.outcome = RunOutcome(status, failure, self._text, detail)
         return self.outcome
+
+
+def _by(function: Does, called: ToolCalled, bound: BoundCall) -> BoundCall | Refused:
+    """The call carried out by a function; refused where its arguments are not those of the function."""
+    wrong = misfit(function, called.args) if isinstance(called.args, dict) else None
+    if wrong is None:
+        return bound.carried_out_by(function)
+    said = render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": sayable(wrong)})
+    return Refused(ResponseCode.ARGS_SCHEMA_MISMATCH, said)
 
 
 def _failure(error: Exception) -> FailureClass:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -109,6 +110,22 @@ class AsyncCall(NamedTuple):
     run: Callable[[Arguments, ToolContext], Awaitable[object]]
 
 
+def is_async(function: object) -> bool:
+    """Whether calling it gives something to await, as far as that can be told; an object with one, too."""
+    return _is(inspect.iscoroutinefunction, function)
+
+
+def is_generator(function: object) -> bool:
+    """Whether calling it runs nothing of it, as far as that can be told: a generator function, async or not."""
+    return _is(inspect.isgeneratorfunction, function) or _is(inspect.isasyncgenfunction, function)
+
+
+def _is(kind: Callable[[object], bool], function: object) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return kind(function) or kind(getattr(type(function), "__call__", None))  # noqa: B004 (it is what is called)
+
+
 def calling(function: Callable[..., Any]) -> SyncCall | AsyncCall:
     """Carry a call out by a function that takes the arguments by name; a synchronous one runs in a thread."""
 
@@ -119,7 +136,7 @@ def calling(function: Callable[..., Any]) -> SyncCall | AsyncCall:
         awaitable: Awaitable[object] = function(**arguments)
         return await awaitable
 
-    return AsyncCall(run_async) if inspect.iscoroutinefunction(function) else SyncCall(run)
+    return AsyncCall(run_async) if is_async(function) else SyncCall(run)
 
 
 class LeftRunning(NamedTuple):
@@ -211,13 +228,14 @@ class BoundCall:
         May take as long as `format` does, and never raises for what it does.
         """
         effect = self._effect(Effect.DONE)
-        if self.format is None:
-            return tool_results.prepare_result(value, effect=effect)
-        try:
-            formatted = self.format(value)
-        except Exception as error:  # noqa: BLE001 (whatever a formatter does, the effect has happened and is recorded)
-            return tool_results.unkept_result(f"formatting it raised {type(error).__name__}", effect=effect)
-        return tool_results.prepare_result(formatted, effect=effect)
+        if self.format is not None and not inspect.isawaitable(value):
+            try:
+                value = self.format(value)
+            except Exception as error:  # noqa: BLE001 (whatever a formatter does, the effect has happened and is recorded)
+                return tool_results.unkept_result(f"formatting it raised {type(error).__name__}", effect=effect)
+        if (what := not_done(value)) is not None:
+            return tool_results.raised("TypeError", what, effect=self._effect(Effect.UNKNOWN))
+        return tool_results.prepare_result(value, effect=effect)
 
     def raised(self, error: BaseException) -> PreparedResult:
         """Prepare an exception of the implementation: it proves nothing of the effect unless its type says so.
@@ -272,6 +290,18 @@ class ToolCatalog(Protocol):
         Pure: no effect, no look at the world, the same answer each time. Arguments that the schema does not name are a
             mismatch.
         """
+
+
+def not_done(value: object) -> str | None:
+    """Why a function that returned this may have done nothing yet, None where it returned a value.
+
+    What was never begun is closed: Python would complain about it in some other place.
+    """
+    if not (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
+        return None
+    if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        value.close()
+    return f"it returned a {type(value).__name__}, and nobody ran it to its end"
 
 
 def _message_of(error: BaseException) -> str:

@@ -104,8 +104,7 @@ class SyncRecordedRun:
 
     def call(self, call: ToolCalled | str, function: Callable[..., Any] | None = None) -> Answer:
         """See `RecordedRun.call`."""
-        answered: Answer = self._portal.call(self._run.call, call, function)
-        return answered
+        return _wait(self._portal, partial(self._run.call, call, function))
 
     def decline(self, call: ToolCalled | str, why: str) -> Answer:
         """See `RecordedRun.decline`."""
@@ -336,6 +335,12 @@ def open_sync(
     """
     return SyncRuntime(
         Runtime(
-            store, workspace=workspace, model=model, tools=tools, system_prompt=system_prompt, permission=permission
+            store,
+            workspace=workspace,
+            model=model,
+            tools=tools,
+            system_prompt=system_prompt,
+            permission=permission,
+            checkpoints=checkpoints,
         )
     )

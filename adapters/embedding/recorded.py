@@ -70,6 +70,7 @@ class RecordedRun:
 
         Raises:
             RunStopped: a person stopped the run, or an operation of it was left without an outcome.
+            CallsUnanswered: the step before asked for calls that have no answer.
             BudgetSpent: one of the turn's budgets is used up.
         """
         self._recorded.check()
@@ -87,7 +88,8 @@ class RecordedRun:
 
         Raises:
             ProviderFailed, ProviderStreamIncomplete: it is no finished step, or cannot be recorded.
-            RunStopped: a person stopped the run.
+            RunStopped: a person stopped the run, or an operation of it was left without an outcome.
+            CallsUnanswered: the step before asked for calls that have no answer.
             StoreError, WriteRefused: it was not recorded.
             TypeError: it has no format, and is no `StepFinished`.
         """
@@ -122,10 +124,13 @@ class RecordedRun:
     async def call(self, call: ToolCalled | str, function: Callable[..., Any] | None = None) -> Answer:
         """Carry one recorded call out by a function, with the time-outs and the stopping of our own loop.
 
+        A cancellation goes on as one. What was running then is ended, or left to its thread, and has no outcome unless
+        it says so; the run goes no further.
+
         Args:
             call: as `tool_call` takes it.
-            function: gets the stored arguments by name; a synchronous one runs in a thread. None where the tool
-                itself is a function.
+            function: gets the stored arguments by name; a synchronous one runs in a thread, and what it returns is
+                awaited where it can be. None where the tool itself is a function.
 
         Returns:
             The committed answer: a result, an error, or a refusal before any effect.
@@ -133,6 +138,7 @@ class RecordedRun:
         Raises:
             RunStopped: it was not carried out; the end of the run answers it.
             ToolNotOver: it did not end when it had to, and may still run.
+            TypeError: it is no function, or a generator: nothing of it would run.
             ValueError: as `tool_call`.
             StoreError, WriteRefused: something could not be recorded.
         """

@@ -18,6 +18,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from ...application.record_run import ResumeParked
+from ...application.unanswered_calls import CallsUnanswered
 from ...domain.events.run import Budgets
 from ...domain.replay.items import HostItem, UserItem
 from ..embedding.recorded import RecordedRun
@@ -99,13 +100,18 @@ class Threads:
         session = self._runtime.session(thread_id)
         summary = await session.summary()
         interrupted = summary is not None and summary.state.may_be_resumed
+        finished = False
         try:
             async with session.record(text, budgets=budgets) as run, self._opened(graph, thread_id, run) as turn:
                 turn.input = {self._key: await self._input(graph, turn, thread_id, interrupted)}
                 yield turn
                 await self._finish(graph, turn)
+                finished = True
         except Paused:
             return
+        except CallsUnanswered:
+            if not finished:
+                raise  # else the graph ended before its tools, as it may: the turn is left to be resumed
 
     async def _input(self, graph: Graph, turn: Turn, thread_id: str, interrupted: bool) -> list[AnyMessage]:
         items = turn.run.history()
@@ -147,13 +153,18 @@ class Threads:
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
         session = self._runtime.session(thread_id)
+        finished = False
         try:
             async with session.record_resume(**request) as run, self._opened(graph, thread_id, run) as turn:
                 await self._bring_to_record(graph, turn, thread_id)
                 yield turn
                 await self._finish(graph, turn)
+                finished = True
         except Paused:
             return
+        except CallsUnanswered:
+            if not finished:
+                raise  # else the graph ended before its tools, as it may: the turn is left to be resumed
         except ResumeParked as parked:
             unsettled = await session.unsettled()
             verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled)

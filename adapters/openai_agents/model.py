@@ -108,8 +108,9 @@ class RecordedModel(Model):
         for name in _ELSEWHERE:
             if more.get(name):
                 raise AgentUnsupported(f"`{name}`", "give the agent `run.history('openai-responses')` alone")
+        if self._run.stopped_by is None:
+            await self._told(shown)
         self._run.check()
-        await self._told(shown)
 
     async def _told(self, shown: str | list[TResponseInputItem]) -> None:
         items: Iterable[Any] = [{"role": "user", "content": shown}] if isinstance(shown, str) else shown

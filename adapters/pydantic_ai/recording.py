@@ -60,8 +60,9 @@ class Recording(AbstractCapability[Any]):
             StoreError, WriteRefused: it was not recorded; the agent goes no further.
         """
         outputs = _checked(request_context.model_request_parameters)
+        if self.run.stopped_by is None:
+            await self._told(ctx.messages)
         self.run.check()
-        await self._told(ctx.messages)
         response = await handler(request_context)
         await self.run.model_step(step_of(response, outputs))
         self._asked = True

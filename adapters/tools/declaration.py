@@ -13,6 +13,8 @@ from ...ports.tool_catalog import Workspace
 ATTRIBUTE = "__safepoint_tool__"
 """Where the declaration stands on the function, which itself stays what it was."""
 
+NO_GENERATOR = "it is a generator: calling it runs nothing of it; let it return its result"
+
 ValueT = TypeVar("ValueT")
 
 ByArguments: TypeAlias = Callable[[Mapping[str, Any]], ValueT]

@@ -16,8 +16,10 @@ from ...ports.tool_catalog import (
     SchemaMismatch,
     SyncCall,
     ToolContext,
+    is_async,
+    is_generator,
 )
-from .declaration import declaration_of
+from .declaration import NO_GENERATOR, ToolDefinitionError, declaration_of
 from .parameters import MisfitArguments, Parameters
 from .promise import bound_call, tool_spec
 from .supervised_function import check_importable, supervised_call
@@ -33,8 +35,10 @@ class FunctionTool:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._declared = declaration_of(function)
+        if is_generator(function) and self._declared.format_result is None:
+            raise ToolDefinitionError(function.__qualname__, NO_GENERATOR)
         self._parameters = Parameters(function)
-        self._is_async = inspect.iscoroutinefunction(function)
+        self._is_async = is_async(function)
         self.spec = tool_spec(
             self._declared.name or function.__name__,
             self._declared.description or inspect.getdoc(function) or "",

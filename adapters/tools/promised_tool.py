@@ -17,8 +17,9 @@ from ...ports.tool_catalog import (
     SchemaMismatch,
     ToolContext,
     calling,
+    is_generator,
 )
-from .declaration import ByArguments, Declaration, checked_declaration
+from .declaration import NO_GENERATOR, ByArguments, Declaration, ToolDefinitionError, checked_declaration
 from .promise import bound_call, tool_spec
 
 ANY_OBJECT: Final[Mapping[str, Json]] = {"type": "object"}
@@ -111,4 +112,6 @@ def contract(
         "repeat_free": repeat_free,
         "writes_workspace": writes_workspace,
     }
+    if is_generator(carry_out):
+        raise ToolDefinitionError(name, NO_GENERATOR)
     return PromisedTool(name, description, input_schema, checked_declaration(name, declared), carry_out)

@@ -11,7 +11,7 @@ from typing import Any
 from ...domain.errors import RefusedWithoutEffect
 from ...domain.events.event import Json
 from ...domain.identifiers import ExecutionIdentity, OperationId
-from ...ports.tool_catalog import ToolContext
+from ...ports.tool_catalog import ToolContext, not_done
 from .declaration import Declaration, declaration_of
 from .parameters import Parameters
 
@@ -96,6 +96,8 @@ async def _awaited(returned: Any, declared: Declaration) -> object:
 
 def _formatted(returned: Any, declared: Declaration) -> object:
     if declared.format_result is None:
+        if (what := not_done(returned)) is not None:
+            raise TypeError(what)
         return returned
     try:
         return declared.format_result(returned)

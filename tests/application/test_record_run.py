@@ -25,6 +25,7 @@ from safepoint.application.reconciliation import Completed, Left, LeftAlone
 from safepoint.application.record_run import RecordRun, ResumeParked
 from safepoint.application.recorded_run import RecordedRun
 from safepoint.application.tool_boundary import ToolNotOver
+from safepoint.application.unanswered_calls import CallsUnanswered
 from safepoint.domain.canonical import encode
 from safepoint.domain.errors import RefusedWithoutEffect, StoreUnavailable
 from safepoint.domain.events.run import Budgets, RunEnded, RunStatus
@@ -591,11 +592,15 @@ def test_a_call_without_a_block_is_closed_by_the_end_of_the_run() -> None:
     async def loop(run: RecordedRun) -> None:
         await run.model_step(step(("pay", {"amount": 5})))
 
-    run = process.told(loop)
-    run_id = run.identity.run_id
+    with pytest.raises(CallsUnanswered, match=r"c1 of pay.*is an await missing") as forgotten:
+        process.told(loop)
+    run_id = process.head()
+    assert forgotten.value.run_id == run_id
+    assert [call.call_id for call in forgotten.value.calls] == ["c1"]
     assert process.response(run_id, "pay").effect is Effect.NONE
-    assert run.outcome is not None
-    assert (run.outcome.status, run.outcome.failure) == (RunStatus.FAILED, FailureClass.STEP_LIMIT)
+    (ended,) = process.of(run_id, RunEnded)
+    assert (ended.status, ended.failure_class) == (RunStatus.FAILED, FailureClass.STEP_LIMIT)
+    assert process.owner() is None
     check_sound(process, run_id)
 
 

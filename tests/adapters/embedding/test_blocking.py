@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import safepoint
@@ -150,6 +151,45 @@ def test_an_interrupted_script_interrupts_its_run(tmp_path: Path) -> None:
         assert session.repair().kind is RepairKind.RUN_CLOSED  # it has ended here: nobody else works on the session
     with opened(tmp_path, PlannedModel([says("Hm.")])) as runtime:
         assert isinstance(runtime.session("bill").resume(), safepoint.Continued)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_an_interrupt_in_a_call_goes_on_and_leaves_its_operation_indeterminate(tmp_path: Path, is_async: bool) -> None:
+    let_go, ended = threading.Event(), []
+
+    def interrupt() -> None:
+        ident = threading.main_thread().ident
+        assert ident is not None
+        signal.pthread_kill(ident, signal.SIGINT)
+
+    def slow(amount: int) -> str:
+        interrupt()
+        assert let_go.wait(60)
+        return f"paid {amount}"
+
+    async def slow_async(amount: int) -> str:
+        interrupt()
+        try:
+            await anyio.sleep(60)
+        finally:
+            ended.append(amount)
+        return "never"
+
+    with opened(tmp_path) as runtime:
+        session = runtime.session("bill")
+        with pytest.raises(KeyboardInterrupt), session.record("Pay.") as run:  # noqa: PT012 (all of it is a script)
+            run.model_step(asks_to_pay())
+            run.call("c1", slow_async if is_async else slow)
+            pytest.fail("it went on")
+        (left,) = session.unsettled()
+        assert (left.tool_name, left.effect) == ("pay", None)
+        assert ended == ([5] if is_async else [])
+        let_go.set()
+
+
+def test_checkpoints_are_asked_for_as_in_the_other_face(tmp_path: Path) -> None:
+    with opened(tmp_path, checkpoints="git") as runtime, pytest.raises(safepoint.SafepointError, match="kept"):
+        runtime.session("bill").run("Pay the bill.")
 
 
 def test_what_is_parked_and_what_is_continued_is_told(tmp_path: Path) -> None:

@@ -198,6 +198,8 @@ def test_a_call_that_takes_too_long_is_indeterminate_and_a_read_is_an_error(tmp_
 def test_a_call_that_is_given_up_is_indeterminate(tmp_path: Path) -> None:
     (tmp_path / "hang").touch()
 
+    runs: list[Any] = []
+
     async def main() -> None:
         with anyio.CancelScope() as scope:
 
@@ -207,8 +209,14 @@ def test_a_call_that_is_given_up_is_indeterminate(tmp_path: Path) -> None:
 
             async with anyio.create_task_group() as group:
                 group.start_soon(give_up)
-                run = await left_open(tmp_path, ("pay", {"amount": 5}), after=(tmp_path / "hang").unlink)
-        assert run.answer("c0") is None
+                async with running(tmp_path, ("pay", {"amount": 5})) as run:
+                    runs.append(run)
+                    try:
+                        await run.call("c0")
+                    finally:
+                        (tmp_path / "hang").unlink()
+        assert scope.cancelled_caught
+        assert runs[0].answer("c0") is None
 
     anyio.run(main)
     assert effects(tmp_path) == ["pay 5"]

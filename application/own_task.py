@@ -1,0 +1,48 @@
+"""Work in a task of its own, so that nothing that happens to whoever waits for it tears a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio import CancelScope, get_cancelled_exc_class
+from anyio.abc import TaskGroup
+
+
+async def in_a_task_of_its_own(tasks: TaskGroup, work: Callable[[], Awaitable[None]], name: str) -> None:
+    """Wait for work; a cancellation is passed on to it, and goes on as one once the work has ended.
+
+    The work is cancelled by a scope, whatever cancelled the caller: `asyncio` cancels a task once, at one await, and
+    whoever awaits there and has something to record would swallow it.
+
+    Args:
+        tasks: where the work runs; closed over it, the work is cancelled and this returns.
+        name: of the task, for people.
+
+    Raises:
+        BaseException: what the work raised, where the caller was not cancelled.
+    """
+    errors: list[BaseException] = []
+    scope, ended = CancelScope(), anyio.Event()
+
+    async def through() -> None:
+        try:
+            with scope:
+                await work()
+        except get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 (raised where it is waited for)
+            errors.append(error)
+        finally:
+            ended.set()
+
+    tasks.start_soon(through, name=name)
+    try:
+        await ended.wait()
+    except get_cancelled_exc_class():
+        scope.cancel()
+        with CancelScope(shield=True):
+            await ended.wait()
+        raise
+    if errors:
+        raise errors[0]
