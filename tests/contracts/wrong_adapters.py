@@ -37,7 +37,7 @@ from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.workspace.isolated_folders import FoldersInPlace
 from safepoint.domain.events.outside import JobStatus
 from safepoint.ports.background_work import JobSettled, JobUnknown
-from safepoint.ports.checkpoints import Compared
+from safepoint.ports.checkpoints import Compared, Materialized, TargetUnusable
 from safepoint.ports.event_store import Fenced, Stored
 from safepoint.ports.handover import NoAnswer
 from safepoint.ports.incarnations import Liveness
@@ -273,6 +273,13 @@ WRONG: dict[str, Wrong] = {
         "verify",
         answering(lambda answer: Compared((), 0, same_policy=True) if isinstance(answer, Compared) else answer),
         "test_every_path_that_differs_is_named_with_how_it_differs",
+    ),
+    "CheckpointsThatAreWrittenOutAnywhere": Wrong(
+        test_checkpoints.TestMemoryCheckpoints,
+        MemoryCheckpoints,
+        "materialize",
+        answering(lambda made: Materialized(made.path) if isinstance(made, TargetUnusable) else made),
+        "test_nothing_is_written_into_the_workspace",
     ),
     "IncarnationsThatAssumeDeath": Wrong(
         test_incarnations.TestMemoryIncarnations,
