@@ -97,7 +97,7 @@ def failure_of(error: BaseException) -> Failure:
         case WorkspaceCopied():
             return _explained(ExitCode.PARKED, ParkReason.WORKSPACE_COPY_AMBIGUOUS, f"Nothing was begun: {error}.")
         case BoundToNothing():
-            message = "The run began without checkpoints: whether its files changed is not known, and nothing was done."
+            message = "The run is bound to no checkpoint: whether its files changed is not known, and nothing was done."
             hint = (
                 "Without --isolated and --rebaseline it goes on in its folder as that is; or start a new turn: "
                 "`safepoint run MESSAGE --session SESSION`."
