@@ -55,7 +55,8 @@ def checkpoint_matches(view: View) -> Iterator[Reason]:
     if checkpoint.drifted_paths:
         shown = list(checkpoint.drifted_paths[:PATHS_SHOWN_MAX])
         drifted = max(checkpoint.drifted, len(checkpoint.drifted_paths))
-        yield Reason(ParkReason.WORKSPACE_DRIFT, {**about, "count": drifted, "paths": [*shown]})
+        cut = {"not_listed": drifted - len(shown)} if drifted > len(shown) else {}
+        yield Reason(ParkReason.WORKSPACE_DRIFT, {**about, "count": drifted, **cut, "paths": [*shown]})
 
 
 def tools_are_the_same(view: View) -> Iterator[Reason]:

@@ -289,6 +289,17 @@ def drifted(files: Files) -> tuple[Bound, RunId]:
     return process, process.head()
 
 
+def test_a_list_of_drifted_paths_that_is_cut_says_how_many_are_missing(files: Files) -> None:
+    process, _ = drifted(files)
+    assert "not_listed" not in process.parks(process.bound(begin=False)).reasons[0].detail
+    files.here.update({f"new-{number:03}": b"theirs" for number in range(150)})
+    (reason,) = process.parks(process.bound(begin=False)).reasons
+    listed = reason.detail["paths"]
+    assert isinstance(listed, list)
+    assert (reason.detail["count"], reason.detail["not_listed"]) == (151, 151 - len(listed))
+    assert len(listed) < 151
+
+
 def test_the_present_content_is_accepted_and_the_model_is_told_what_to_read_again(files: Files) -> None:
     process, source = drifted(files)
     done = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
