@@ -15,42 +15,58 @@ if TYPE_CHECKING:
     from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
     from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
     from .adapters.embedding.messages import messages, step, tool_call
+    from .adapters.embedding.parts import WorkspaceUnusable
     from .adapters.embedding.recorded import RecordedRun
     from .adapters.embedding.runtime import Runtime
     from .adapters.embedding.runtime import open_runtime as open  # noqa: A004 (as `open` of other libraries)
     from .adapters.embedding.session import Session
     from .adapters.models.named import NamedModel
+    from .adapters.tools.declaration import ToolDefinitionError
     from .adapters.tools.decorator import tool
     from .adapters.tools.promised_tool import contract
+    from .application.budget import BudgetSpent
+    from .application.decide_permission import UnknownQuestion
     from .application.open_call import Answer, CallRefused, OpenCall, OutcomeNotDeclared, RunStopped
     from .application.ownership import SessionBusy
     from .application.record_run import ResumeParked
     from .application.resume_run import Continued, Parked
+    from .application.run_turn import SessionQuarantined
+    from .application.settlement import SettlementRefused
+    from .application.tool_boundary import ToolNotOver
+    from .application.turn_context import HistoryTooLarge, HistoryUnusable
     from .application.unanswered_calls import CallsUnanswered
     from .domain.errors import RefusedWithoutEffect, SafepointError, StoreError, WriteRefused
     from .domain.events.run import Budgets
     from .domain.events.tool import Effect, RecoveryMode
+    from .domain.planning.facts import Drift
     from .domain.planning.outcome import Continue, Park
     from .domain.reasons import ParkReason
+    from .ports.provider_failures import ProviderFailed, ProviderStreamIncomplete
     from .ports.tool_catalog import ToolContext
 
 __version__: Final = "0.1.0"
 
 __all__ = [
     "Answer",
+    "BudgetSpent",
     "Budgets",
     "CallRefused",
     "CallsUnanswered",
     "Composition",
     "Continue",
     "Continued",
+    "Drift",
     "Effect",
+    "HistoryTooLarge",
+    "HistoryUnusable",
     "NamedModel",
     "OpenCall",
     "OutcomeNotDeclared",
     "Park",
     "ParkReason",
     "Parked",
+    "ProviderFailed",
+    "ProviderStreamIncomplete",
     "RecordedRun",
     "RecoveryMode",
     "RefusedWithoutEffect",
@@ -60,12 +76,18 @@ __all__ = [
     "SafepointError",
     "Session",
     "SessionBusy",
+    "SessionQuarantined",
     "Settings",
+    "SettlementRefused",
     "StoreError",
     "SyncRecordedRun",
     "SyncRuntime",
     "SyncSession",
     "ToolContext",
+    "ToolDefinitionError",
+    "ToolNotOver",
+    "UnknownQuestion",
+    "WorkspaceUnusable",
     "WriteRefused",
     "contract",
     "events",
@@ -82,22 +104,32 @@ _HOMES: Final = {
     "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
     "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
+    "adapters.embedding.parts": ("WorkspaceUnusable",),
     "adapters.embedding.recorded": ("RecordedRun",),
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
     "adapters.embedding.session": ("Session",),
     "adapters.models.named": ("NamedModel",),
+    "adapters.tools.declaration": ("ToolDefinitionError",),
     "adapters.tools.decorator": ("tool",),
     "adapters.tools.promised_tool": ("contract",),
+    "application.budget": ("BudgetSpent",),
+    "application.decide_permission": ("UnknownQuestion",),
     "application.open_call": ("Answer", "CallRefused", "OpenCall", "OutcomeNotDeclared", "RunStopped"),
     "application.ownership": ("SessionBusy",),
     "application.record_run": ("ResumeParked",),
     "application.resume_run": ("Continued", "Parked"),
+    "application.run_turn": ("SessionQuarantined",),
+    "application.settlement": ("SettlementRefused",),
+    "application.tool_boundary": ("ToolNotOver",),
+    "application.turn_context": ("HistoryTooLarge", "HistoryUnusable"),
     "application.unanswered_calls": ("CallsUnanswered",),
     "domain.errors": ("RefusedWithoutEffect", "SafepointError", "StoreError", "WriteRefused"),
     "domain.events.run": ("Budgets",),
     "domain.events.tool": ("Effect", "RecoveryMode"),
+    "domain.planning.facts": ("Drift",),
     "domain.planning.outcome": ("Continue", "Park"),
     "domain.reasons": ("ParkReason",),
+    "ports.provider_failures": ("ProviderFailed", "ProviderStreamIncomplete"),
     "ports.tool_catalog": ("ToolContext",),
 }
 _RENAMED: Final = {"open": "open_runtime"}

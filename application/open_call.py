@@ -210,17 +210,20 @@ class OpenCall:
             raise TypeError(f"a {type(value).__name__} is no result yet: await it")
         self._declare(Returned(value))
 
-    def error(self, problem: object, *, effect: Effect | str = Effect.UNKNOWN) -> None:
+    def error(self, problem: object, *, effect: Effect | str | None = None) -> None:
         """Say that it failed.
 
         Args:
             problem: the exception, judged as one that our own loop catches; or what the model is shown, strict JSON.
-            effect: what is known of the effect, where `problem` is no exception: `done`, `none` or `unknown`.
+            effect: what is known of the effect: `done`, `none` or `unknown`. By default what the contract says of the
+                exception, and `unknown` of anything else.
         """
         if isinstance(problem, BaseException):
-            self._declare(Raised(problem))
-            return
-        known = Effect(effect) if self._needs_permission else Effect.NONE
+            if effect is None:
+                self._declare(Raised(problem))
+                return
+            problem = f"{type(problem).__name__}: {problem}"
+        known = Effect(effect or Effect.UNKNOWN) if self._needs_permission else Effect.NONE
         shown = prepare_result(problem, effect=known)
         self._declare(replace(shown, is_error=True, code=shown.code or ResponseCode.TOOL_RAISED))
 

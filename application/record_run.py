@@ -36,9 +36,24 @@ class ResumeParked(SafepointError):
 
     def __init__(self, parked: Parked) -> None:
         codes = parked.codes or parked.changed
-        said = "; ".join(f"{code}: {explain(code).sentence}" for code in codes)
+        said = "; ".join(
+            f"{code}: {explain(code).sentence}{_named(parked, code)} {explain(code).next_step}" for code in codes
+        )
         super().__init__(f"session {parked.session_id} is parked ({said})")
         self.parked = parked
+
+
+def _named(parked: Parked, code: str) -> str:
+    """What a reason names: tools and operations, by their names and ids alone (R15)."""
+    named = (
+        f"{name} {value if isinstance(value, str) else ', '.join(map(str, value))}"
+        for reason in parked.reasons
+        if reason.code == code
+        for name, value in reason.detail.items()
+        if isinstance(value, str | list) and value
+    )
+    said = "; ".join(named)
+    return f" ({said})" if said else ""
 
 
 class RecordRun:

@@ -38,6 +38,7 @@ from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
+from .run_turn import check_said
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
 from .unanswered_calls import CallsUnanswered
@@ -181,7 +182,9 @@ class RecordedRun:
 
         Raises:
             StoreError, WriteRefused: it was not recorded.
+            ValueError: the text is empty.
         """
+        check_said(text)
         await self._recorder.append(UserMessage(**self._recorder.spine(), text=text, steering=True))
 
     def tool_call(self, call: ToolCalled | str) -> OpenCall:

@@ -24,6 +24,18 @@ from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
 
+def check_said(text: object) -> None:
+    """Make sure that there is something to record of the user: no provider takes a message without any text.
+
+    Raises:
+        TypeError, ValueError: there is not; nothing is recorded.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"what the user says is text, not a {type(text).__name__}")
+    if not text.strip():
+        raise ValueError("what the user says is empty: no provider takes a message without text")
+
+
 class SessionQuarantined(SafepointError):
     """The session's head run is damaged: nothing goes on in it until a person abandons that run.
 
@@ -89,6 +101,7 @@ class RunTurn:
             SessionBusy: another process owns the session.
             SessionQuarantined: its head run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
+            ValueError: the text is empty; nothing was begun.
             WorkspaceCopied: the folder is a copy, or has one, and nobody said which is which; nothing was begun.
             CheckpointsUnusable: the content of the workspace cannot be kept as was asked for; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
@@ -109,6 +122,7 @@ class RunTurn:
         budgets: Budgets | None = None,
     ) -> tuple[Begun, Repaired]:
         """Own the session, repair it and open the run, for whoever drives it; raises as running a turn does."""
+        check_said(text)
         owned = await in_thread(partial(self._own, session_id, agent))
         try:
             repaired = await in_thread(partial(self._repair, owned))

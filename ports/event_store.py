@@ -118,7 +118,10 @@ class EventReader(Protocol):
 
     @abstractmethod
     def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> Sequence[StoredRecord]:
-        """Rows of a stream with versions above `after`, in order, at most `limit` (1 to 10,000)."""
+        """Rows of a stream with versions above `after`, in order, at most `limit` (1 to 10,000).
+
+        Fewer than `limit` come only where the stream ends: readers take a page that is not full for the last one.
+        """
 
     @abstractmethod
     def last(self, stream: str) -> StoredRecord | None:

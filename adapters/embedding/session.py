@@ -270,6 +270,8 @@ class Session:
             StoreError, WriteRefused, FailedAtOwner: it was not recorded; saying the same again is safe.
             ValueError: there is no such statement.
         """
+        if statement not in [*Statement]:
+            raise ValueError(f"{statement!r} is no statement: one of {', '.join(Statement)}")
         said = SaidBy(OperationId(operation_id), Statement(statement), by, note, result)
         settlement: Settlement = await to_thread.run_sync(self._parts.settle_operation(), said)
         return settlement
@@ -334,8 +336,11 @@ def _began(tell: Watch, live: LiveRun) -> None:
 def _request(
     accept_drift: Iterable[Drift | str], drop_permissions: bool, adopt: bool, budgets: Budgets | None
 ) -> PlanRequest:
+    named = (accept_drift,) if isinstance(accept_drift, str) else tuple(accept_drift)
+    if unknown := [one for one in named if one not in [*Drift]]:
+        raise ValueError(f"{unknown[0]!r} is no drift that can be accepted: one of {', '.join(Drift)}")
     return PlanRequest(
-        accepted_drift=frozenset(Drift(one) for one in accept_drift),
+        accepted_drift=frozenset(Drift(one) for one in named),
         drop_permissions=drop_permissions,
         adopt=adopt,
         budgets=budgets,

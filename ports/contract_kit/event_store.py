@@ -79,6 +79,17 @@ class EventStoreContract:
             assert reader.last(stream) == whole[-1]
             assert reader.last("run:unknown") is None
 
+    @pytest.mark.parametrize("limit", [128, 200, 1_000, 10_000])
+    def test_a_page_is_full_unless_its_stream_ends(
+        self, event_store: EventStore, opened: RecordedSession, limit: int
+    ) -> None:
+        """A shorter page in the middle would hide what follows it, such as a call whose outcome nobody knows."""
+        for _ in range(6):
+            opened.keep(event_store, *(opened.text("more") for _ in range(200)))
+        with event_store.snapshot() as reader:
+            page = reader.read(f"run:{opened.run_id()}", limit=limit)
+        assert [record.version for record in page] == [*range(1, min(limit, 1_202) + 1)]
+
     @pytest.mark.parametrize("limit", [0, -1, 10_001])
     def test_a_page_has_bounds(self, view: EventReader, limit: int) -> None:
         with pytest.raises(ValueError, match="limit"):

@@ -211,6 +211,8 @@ def test_parallel_calls_are_carried_out_beside_one_another() -> None:
     [
         (lambda op: op.result({"a": 1}), {"a": 1}, False, Effect.DONE),
         (lambda op: op.error("declined", effect="none"), "declined", True, Effect.NONE),
+        (lambda op: op.error(OSError("no such account"), effect="none"), "OSError: no such account", True, Effect.NONE),
+        (lambda op: op.error(OSError("half of it"), effect="done"), "OSError: half of it", True, Effect.DONE),
         (lambda op: op.error({"isError": True}), {"isError": True}, True, Effect.UNKNOWN),
     ],
 )

@@ -322,3 +322,53 @@ def test_it_goes_on_in_the_same_process_after_a_cancellation(tmp_path: Path) -> 
             assert run.outcome.status is RunStatus.COMPLETED
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_what_the_user_says_is_never_empty(tmp_path: Path, text: str) -> None:
+    """No provider takes such a message, so that the session could not be continued after it."""
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            with pytest.raises(ValueError, match="empty"):
+                await session.record(text).__aenter__()
+            with pytest.raises(ValueError, match="empty"):
+                await session.run(text)
+            with pytest.raises(TypeError, match="NoneType"):
+                await session.run(None)  # type: ignore[arg-type]
+            assert await session.summary() is None
+            async with session.record("Pay the bill.") as run:
+                with pytest.raises(ValueError, match="empty"):
+                    await run.steer(text)
+                await say_paid(run)
+
+    anyio.run(main)
+
+
+def test_a_parked_run_is_told_with_its_tool_and_what_to_do(tmp_path: Path) -> None:
+    killed(tmp_path, "t2")
+
+    async def main() -> None:
+        async with recording(tmp_path, tools=[]) as runtime:
+            with pytest.raises(
+                safepoint.ResumeParked, match=r"tool_catalog_mismatch: .*\(missing pay.*\) \w+"
+            ) as parked:
+                await runtime.session("bill").record_resume().__aenter__()
+            assert str(parked.value).count("tool_catalog_mismatch") == 1
+
+    anyio.run(main)
+
+
+def test_a_word_that_is_none_of_ours_is_told_with_those_that_are(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            for wrong in ("bogus", ["bogus"]):
+                with pytest.raises(ValueError, match=r"'bogus' is no drift.*system_prompt"):
+                    await session.plan(accept_drift=wrong)
+            await session.plan(accept_drift="tools")
+            with pytest.raises(ValueError, match="'done' is no statement: one of completed"):
+                await session.settle("unknown", "done", by="alice", note="I think so")
+
+    anyio.run(main)
