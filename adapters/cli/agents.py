@@ -126,19 +126,32 @@ def agent_for_resume(
     Raises:
         UsageError, ProviderUnusable: an option cannot be used.
     """
-    name = _provider_name(options, recorded)
-    try:
-        provider = _provider(name, options, recorded)
-    except (UsageError, ProviderUnusable):
-        if not for_looking or recorded is None or options.script is not None or recorded.provider != name:
-            raise
-        provider = NamedModel(recorded.provider, recorded.model, account=recorded.account, window_tokens=options.window)
+    provider = _provider_for_resume(options, recorded, for_looking=for_looking)
     parts = _parts(options, provider, recorded)
     folder = absolute(options.workspace or Path(cwd or ""))
     seen = workspaces.observe(str(folder))
     if isinstance(seen, WorkspaceSeen):
         return parts.at(Path(seen.canonical_path), seen.identity)
     return parts.at(folder, None)  # the planner says what is missing
+
+
+def _provider_for_resume(
+    options: AgentOptions, recorded: ExecutionProfile | None, *, for_looking: bool
+) -> ModelProvider:
+    try:
+        name = _provider_name(options, recorded)
+        return _provider(name, options, recorded)
+    except (UsageError, ProviderUnusable):
+        as_recorded = recorded is not None and options.script is None and options.provider in (None, recorded.provider)
+        if for_looking and recorded is not None and as_recorded:
+            named = (recorded.provider, recorded.model)
+            return NamedModel(*named, account=recorded.account, window_tokens=options.window)
+        if recorded is not None and as_recorded and recorded.provider not in _PROVIDERS:
+            raise UsageError(
+                f"This run was recorded by a program that asks its model {recorded.provider!r} itself.",
+                f"Resume it in that program, or here with another: --provider {' or '.join(_PROVIDERS)}.",
+            ) from None
+        raise
 
 
 def _provider_name(options: AgentOptions, recorded: ExecutionProfile | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import safepoint
 from safepoint.adapters.cli import documents
 
 from .program import PAY, READ, WRITE, Program
@@ -298,3 +299,28 @@ def test_a_budget_of_tokens_that_cannot_be_counted_is_replaced_by_one_of_steps_i
     (more, *_) = [one["command"] for one in program("plan", "s1", "--script", script, "--json").document["commands"]]
     assert "--max-tokens" not in more
     assert program.bare(*more.split()[1:]).out == "Done.\n"
+
+
+@pytest.mark.parametrize("model", [None, safepoint.NamedModel("acme", "m1")])
+def test_a_run_of_a_programs_own_loop_is_looked_at_here_and_resumed_there(program: Program, model: Any) -> None:
+    tools = [safepoint.contract("pay", recovery="never_auto_retry")]
+    with safepoint.open_sync(program.store, workspace=program.workspace, tools=tools, model=model) as runtime:
+        session = runtime.session("bill")
+        with pytest.raises(ZeroDivisionError), session.record("Pay the bill.") as run:  # noqa: PT012 (a script)
+            run.model_step(safepoint.step(safepoint.tool_call("c1", "pay", {"amount": 5})))
+            with run.tool_call("c1"):
+                raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError), runtime.session("talk").record("Say it."):
+            raise ZeroDivisionError
+    for command in ("plan", "resume"):
+        parked = program(command, "bill")
+        assert parked.code == 3
+        assert "dangling_tool_state" in parked.out
+    other = program("resume", "talk")
+    assert other.code == 3
+    assert "execution_profile_mismatch" in other.out
+    accepted = ("--accept-drift", "system_prompt,permission_policy,tools,model,provider,account")
+    resumed = program("resume", "talk", *accepted)
+    assert resumed.code == 2, resumed.out
+    assert "recorded by a program" in resumed.err
+    assert "Resume it in that program" in resumed.err
