@@ -38,10 +38,10 @@ from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
-from .run_turn import check_said
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
 from .unanswered_calls import CallsUnanswered
+from .user_text import check_said
 
 _UNANSWERED: Final = frozenset({Phase.CALLED, Phase.DISPATCHED})
 Does: TypeAlias = Callable[..., Any]

@@ -22,18 +22,7 @@ from .run_agent import Screen
 from .start_turn import Begun, BoundContent, StartTurn
 from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
-
-
-def check_said(text: object) -> None:
-    """Make sure that there is something to record of the user: no provider takes a message without any text.
-
-    Raises:
-        TypeError, ValueError: there is not; nothing is recorded.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"what the user says is text, not a {type(text).__name__}")
-    if not text.strip():
-        raise ValueError("what the user says is empty: no provider takes a message without text")
+from .user_text import check_said
 
 
 class SessionQuarantined(SafepointError):

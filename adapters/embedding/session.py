@@ -21,7 +21,7 @@ from ...application.record_run import RecordRun
 from ...application.repair_session import Repaired
 from ...application.resume_run import Continued, Parked
 from ...application.run_turn import TurnResult
-from ...application.settlement import SaidBy, Settlement
+from ...application.settlement import SaidBy, Settlement, SettlementRefusal, SettlementRefused
 from ...application.turn_context import ALL, ContextChoice
 from ...domain.events.event import Json
 from ...domain.events.run import Budgets
@@ -273,6 +273,10 @@ class Session:
         if statement not in [*Statement]:
             raise ValueError(f"{statement!r} is no statement: one of {', '.join(Statement)}")
         said = SaidBy(OperationId(operation_id), Statement(statement), by, note, result)
+        row = await to_thread.run_sync(self._parts.store().views.operation, said.operation_id)
+        if row is not None and row.session_id != self.session_id:
+            detail = f"operation {operation_id} is not one of session {self.session_id}, but of {row.session_id}"
+            raise SettlementRefused(SettlementRefusal.UNKNOWN_OPERATION, detail)
         settlement: Settlement = await to_thread.run_sync(self._parts.settle_operation(), said)
         return settlement
 

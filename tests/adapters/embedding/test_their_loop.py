@@ -105,6 +105,8 @@ def test_what_is_not_certain_is_parked_until_a_person_says(tmp_path: Path, where
             assert (operation.tool_name, operation.mode) == ("pay", "never_auto_retry")
             statement = "completed" if paid else "not_executed"
             said = {"by": "alice", "note": "the bank says so"}
+            with pytest.raises(SettlementRefused, match="not one of session other, but of bill"):
+                await runtime.session("other").settle(operation.operation_id, statement, **said)
             with pytest.raises(SettlementRefused):
                 await session.settle("unknown", statement, **said)
             await session.settle(operation.operation_id, statement, result="paid 5" if paid else None, **said)
