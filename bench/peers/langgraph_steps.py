@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 from .serving import ARGUMENTS, serve
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 class State(TypedDict):
@@ -44,8 +47,11 @@ def program(folder: Path) -> tuple[Callable[[int], list[float]], Mapping[str, ob
 
     def measured(number: int) -> list[float]:
         starts.clear()
-        config = {"configurable": {"thread_id": f"thread-{next(threads)}"}, "recursion_limit": 1_000_000}
-        begin = {"part": 0, "wanted": number + 1, "arguments": {}, "result": ""}
+        config: RunnableConfig = {
+            "configurable": {"thread_id": f"thread-{next(threads)}"},
+            "recursion_limit": 1_000_000,
+        }
+        begin: State = {"part": 0, "wanted": number + 1, "arguments": {}, "result": ""}
         compiled.invoke(begin, config, durability="sync")
         return [later - earlier for earlier, later in pairwise(starts)]
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from safepoint.adapters.sqlite import projection_tables
+from safepoint.adapters.sqlite import operation_view, projection_tables
 from safepoint.adapters.sqlite.store import open_reader
 from safepoint.application.verify_store import VerifyStore
 
 from .program import Program
 
 PAGE_BYTES = 4096
-VIEWS = sorted(projection_tables.names() - {projection_tables.JOURNAL, projection_tables.OPERATIONS})
+VIEWS = sorted(projection_tables.names() - {projection_tables.JOURNAL, operation_view.OPERATIONS})
 CONTROL = ("unique_ids", "admissions", "sealed_streams", "commits", "incarnations", "session_owners")
 Sessions = list[dict[str, Any]]
 

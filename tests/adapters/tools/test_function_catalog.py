@@ -80,7 +80,7 @@ def test_a_function_that_declares_nothing_promises_nothing() -> None:
     assert (call.contract.contract_id, call.contract.version) == ("greet", 1)
     assert (call.life, call.needs_permission, call.writes_workspace) == (Life.TASK, True, True)
     assert (call.resource_key, call.timeout_seconds, call.concurrency_limit) == (None, None, None)
-    assert call.evidence(Path("/")) is None
+    assert call.evidence(Workspace(Path("/"), None)) is None
 
 
 def test_a_declared_function_is_still_that_function() -> None:
