@@ -305,7 +305,9 @@ async def one_by_one_async(amount: int) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize(
-    "function", [one_by_one, one_by_one_async, functools.partial(one_by_one), pays(5), "pay"], ids=str
+    "function",
+    [one_by_one, one_by_one_async, functools.partial(one_by_one), pays(5), "pay"],
+    ids=["generator", "async generator", "partial", "coroutine", "text"],
 )
 def test_what_would_run_nothing_is_refused_before_anything_is_recorded(function: Any) -> None:
     process = Recording()
