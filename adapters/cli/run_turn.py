@@ -15,6 +15,7 @@ from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
 from ...application.turn_context import ContextChoice
+from ...domain.errors import StoreMissing
 from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
 from ...ports.workspace import WorkspaceIdentity, WorkspaceSeen
@@ -88,9 +89,12 @@ def _run_before(store: Path, named: SessionId | None) -> Source | None:
     """
     if named is None or not places.is_there(store):
         return None
-    with reading(store) as runtime:
-        summary = runtime.parts.inspect_sessions().one(named)
-        return None if summary is None else source_of(runtime, summary)
+    try:
+        with reading(store) as runtime:
+            summary = runtime.parts.inspect_sessions().one(named)
+            return None if summary is None else source_of(runtime, summary)
+    except StoreMissing:  # whoever made it was killed before it held anything: the turn makes it anew
+        return None
 
 
 def _require_no_copy(workspaces: WorkspaceIdentity, folder: str, recorded: str | None) -> None:

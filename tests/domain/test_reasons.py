@@ -29,7 +29,19 @@ EXPECTED_STATES = {"resume_feature_disabled", "resume_candidate_missing", "sessi
 # The commands that this version has; a later one that adds `settle` names it in the table and here.
 COMMANDS = {
     *("run", "list", "status", "show", "plan", "resume", "cancel", "verify", "demo"),
-    *("rebuild", "adopt", "backup", "restore", "takeover", "settle", "abandon", "approve", "deny", "workspace"),
+    *(
+        "rebuild",
+        "adopt",
+        "backup",
+        "restore",
+        "takeover",
+        "settle",
+        "abandon",
+        "approve",
+        "deny",
+        "workspace",
+        "reconcile",
+    ),
 }
 
 
