@@ -19,7 +19,7 @@ class Binding(StrEnum):
 
     NEVER = "never"
     WHERE_POSSIBLE = "where_possible"
-    """Where it can be kept, and without copying much; else it is said that it is not, before anything is begun."""
+    """Where it can be kept, and without copying much; else that it is not is told before the model is asked."""
     ALWAYS = "always"
     """Where it cannot be kept, nothing is begun. A continuation of an unbound run is bound, too."""
 

@@ -44,7 +44,7 @@ class Admitted:
 
     Attributes:
         repeats: the operation whose effect it knowingly repeats, or delivers once more.
-        again: an uncertain delivery of the same idempotent call, whose key it is delivered with.
+        again: an earlier delivery of the same idempotent call, uncertain or settled in this turn, whose key it has.
     """
 
     bound: BoundCall
@@ -148,12 +148,13 @@ class Preflight:
     async def _delivered_before(
         self, session: Session, bound: BoundCall, asked: str, now: Timestamp
     ) -> EffectWatched | None:
-        """An earlier, uncertain delivery of the same idempotent call whose key is still valid (F9)."""
+        """An earlier delivery of the same idempotent call, uncertain or settled in this turn, with a valid key (F9)."""
         if bound.contract.mode is not RecoveryMode.IDEMPOTENT:
             return None
         watched = [one for one in session.watched.values() if one.args_hash == asked]
-        here = None if watched else unsettled_delivery(operations_of(await self._recorder.run()), asked)
-        for one in (*watched, *([] if here is None else [here])):
+        if not watched and (here := unsettled_delivery(operations_of(await self._recorder.run()), asked)) is not None:
+            watched = [here]
+        for one in watched:
             if one.idempotency_key is not None and (one.key_valid_until is None or now <= one.key_valid_until):
                 return one
         return None

@@ -18,7 +18,7 @@ from ..domain.events.model import UserMessage
 from ..domain.events.run import RunStatus
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ExecutionIdentity, ToolCallId
-from ..domain.operation.state import Phase, operations_of
+from ..domain.operation.state import Phase, unanswered_of
 from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
 from ..domain.sentences import SentenceId, render
@@ -174,7 +174,7 @@ class RecordedRun:
         """Keep what the workspace holds after the last answer of a step."""
         if self._parts.checkpoints is UNBOUND:
             return
-        if not any(operation.phase in _UNANSWERED for operation in operations_of(await self._recorder.run())):
+        if not any(operation.phase in _UNANSWERED for operation in unanswered_of(await self._recorder.run())):
             await self._parts.checkpoints.when_settled()
 
     async def steer(self, text: str) -> None:
@@ -326,7 +326,7 @@ class RecordedRun:
         return self._ended(*ended)
 
     async def _unfinished(self) -> FailureClass | None:
-        phases = {operation.phase for operation in operations_of(await self._recorder.run())}
+        phases = {operation.phase for operation in unanswered_of(await self._recorder.run())}
         if self._torn or Phase.DISPATCHED in phases:
             return FailureClass.TOOL_NOT_OVER
         return FailureClass.STEP_LIMIT if Phase.CALLED in phases else None

@@ -19,6 +19,7 @@ from ..domain.sentences import SentenceId
 from ..ports.event_store import EventStore
 from ..ports.views import RunRow, SessionKey, SessionViews
 from ..ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
+from .copied_folders import is_elsewhere_too
 from .ledger import CommandLedger
 from .lineage import reading_of
 from .ownership import Owned, SessionOwnership
@@ -111,7 +112,7 @@ class SettleWorkspace:
         rows = [row for row in self._heads() if row.workspace_identity in identities]
         runs = [run for row in rows if (run := self._interrupted(row)) is not None and run.identity in identities]
         folders = {row.cwd for row in rows if row.cwd is not None} | {run.folder for run in runs}
-        others = sorted(folder for folder in folders if self._is_copy(folder, seen))
+        others = sorted(folder for folder in folders if is_elsewhere_too(self._workspaces, seen, folder))
         return WorkspaceStanding(seen, tuple(others), tuple(runs))
 
     def adopt(self, folder: str, *, by: str) -> WorkspaceSettled:
@@ -174,10 +175,6 @@ class SettleWorkspace:
         if not isinstance(seen, WorkspaceSeen):
             raise WorkspaceUnusable(seen)
         return seen
-
-    def _is_copy(self, folder: str, seen: WorkspaceSeen) -> bool:
-        there = self._workspaces.observe(folder) if folder != seen.canonical_path else None
-        return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (seen.identity, folder)
 
     def _heads(self) -> Iterator[RunRow]:
         after: SessionKey | None = None

@@ -136,7 +136,11 @@ def page(all_reports: Sequence[Report]) -> str:
         "server with its web console.",
         "",
         f"- {len(driven)} are driven by tests; of {len(in_part)} of these, a part comes later;",
-        f"- {len(planned)} are planned: {', '.join(f'{count} in {where}' for where, count in sorted(places.items()))};",
+        *(
+            [f"- {len(planned)} are planned: {', '.join(f'{n} in {at}' for at, n in sorted(places.items()))};"]
+            if planned
+            else ()
+        ),
         f"- {len(without)} do not apply.",
     ]
     for kind in sorted({one.kind for one in all_reports}, key=str.lower):

@@ -26,7 +26,7 @@ SAFE_INTEGER_MAX: Final = 2**53 - 1
 """Above this, and below its negative, not every integer has a double of its own."""
 
 Fragment: Final = orjson.Fragment
-"""Canonical bytes that `encode_quickly` takes as they are."""
+"""Canonical bytes that the quick encoders take as they are."""
 _OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER | orjson.OPT_PASSTHROUGH_SUBCLASS
 _OPTIONS_OF_PARTS: Final = _OPTIONS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _SCALARS: Final = frozenset({str, int, bool, type(None)})

@@ -162,7 +162,7 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.MODE_MISMATCH: Explanation(
         "The run was promised a safety mode that is not available now.",
-        "Make the mode available again, as the run's first event names it, then plan again.",
+        "Make the mode that the detail names available again, then plan again.",
     ),
     ParkReason.TOOL_CATALOG_MISMATCH: Explanation(
         "A tool that this run used is missing, or now has other arguments or another recovery contract.",

@@ -59,7 +59,8 @@ def _say(out: Output, garbage: Garbage, collected: Collected | None) -> None:
         out.say(f"folder {one_line(folder.path)}, last changed {folder.made_at}")
     out.say(
         f"{len(garbage.checkpoints)} checkpoints and {len(garbage.folders)} folders are named by no fact;"
-        f" of the checkpoints that were found, {garbage.kept} are, and {garbage.foreign} are of other stores."
+        f" of the checkpoints that were found, {garbage.kept} are,"
+        f" and {garbage.foreign} are of other stores or were captured by hand."
     )
     for place, why in garbage.not_looked[:SHOWN_MAX]:
         out.say(f"Not looked at, so what is kept there is not counted: {one_line(place)} ({one_line(why)})")

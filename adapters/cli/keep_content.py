@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from ...domain.reasons import ParkReason
 from ...ports.checkpoints import (
     CheckpointMissing,
     Checkpoints,
@@ -24,6 +25,7 @@ from ...ports.checkpoints import (
 from ...ports.workspace import CouldNotLook
 from . import documents, places
 from .command_lines import CommandLines
+from .content import UNREAD
 from .escaping import one_line
 from .exit_codes import ExitCode
 from .failures import Failure
@@ -201,10 +203,10 @@ def _no_answer(answer: CheckpointMissing | Unsupported | CouldNotLook) -> _Ended
             return _Ended(Failure(ExitCode.USAGE, "checkpoints_unusable", message))
         case CheckpointMissing():
             message = f"The checkpoint {answer.ref} cannot be had: {answer.detail}."
-            return _Ended(Failure(ExitCode.CORRUPTION, "workspace_ref_missing", message))
+            return _Ended(Failure(ExitCode.CORRUPTION, ParkReason.WORKSPACE_REF_MISSING, message))
         case CouldNotLook():
             message = f"{answer.path} could not be looked at: {answer.detail}."
-            return _Ended(Failure(ExitCode.BUSY, "checkpoints_unread", message, "Nothing is known; try again."))
+            return _Ended(Failure(ExitCode.BUSY, UNREAD, message, "Nothing is known; try again."))
 
 
 def _of_checkpoint(kept: KeptCheckpoint) -> documents.Json:

@@ -91,11 +91,7 @@ def _document(one: OperationReconciled) -> Json:
         "run_id": one.run_id,
         "tool": one.tool_name,
         "mode": None if one.mode is None else one.mode.value,
-        "became": "completed"
-        if isinstance(became, Completed)
-        else "parked"
-        if isinstance(became, NowParked)
-        else "left",
+        "became": _BECAME[type(became)],
         "observation": None if isinstance(became, LeftAlone) else became.observation.value,
         "code": left.why.value if left else became.reason.value if isinstance(became, NowParked) else None,
         "is_error": became.is_error if isinstance(became, Completed) else None,

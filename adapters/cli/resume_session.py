@@ -107,7 +107,7 @@ def resume_session(
 
 
 def _look_again(out: Output, runtime: Runtime, session_id: SessionId, agent: Agent) -> None:
-    hands = Hands(agent.catalog, agent.workspace, lambda tool_name, line: None)
+    hands = Hands(agent.catalog, agent.workspace)
     look: ReconcileSession = runtime.parts.reconcile_session()
     found = anyio.run(partial(look, session_id, hands))
     if found is not None:

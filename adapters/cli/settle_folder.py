@@ -45,7 +45,7 @@ def settle_folder(out: Output, store: Path, folder: str, action: str, by: str | 
         out.say("  No interrupted run of this store had to be told.")
     ways = [_resuming(commands, run, seen) for run in settled.runs[:SHOWN_MAX]]
     say_ways(out, ways)
-    _document(out, standing, action, settled.before, settled.runs, name, ways)
+    _document(out, standing, action, settled.before, settled.runs, name, ways, ExitCode.DONE)
     return ExitCode.DONE
 
 
@@ -69,8 +69,9 @@ def _show(out: Output, store: Path, folder: str) -> int:
             WayOn(commands.about("workspace", "renew", seen.canonical_path), "say that this folder is another one"),
         ]
         say_ways(out, ways)
-    _document(out, standing, "show", None, standing.runs, None, ways)
-    return ExitCode.PARKED if standing.elsewhere and not seen.adopted else ExitCode.DONE
+    code = ExitCode.PARKED if standing.elsewhere and not seen.adopted else ExitCode.DONE
+    _document(out, standing, "show", None, standing.runs, None, ways, code)
+    return code
 
 
 def _looked(store: Path, folder: str) -> WorkspaceStanding:
@@ -97,8 +98,8 @@ def _document(
     runs: Sequence[InterruptedRun],
     by: str | None,
     ways: Sequence[WayOn],
+    code: ExitCode,
 ) -> None:
-    parked = action == "show" and standing.elsewhere and not standing.seen.adopted
     members = {
         "action": action,
         "folder": standing.seen.canonical_path,
@@ -108,6 +109,6 @@ def _document(
         "runs": [{"session_id": run.session_id, "run_id": run.run_id, "folder": run.folder} for run in runs],
         "by": by,
         "commands": as_documents(ways),
-        "exit_code": int(ExitCode.PARKED if parked else ExitCode.DONE),
+        "exit_code": int(code),
     }
     out.document(documents.WORKSPACE, documents.filled(documents.WORKSPACE, members))

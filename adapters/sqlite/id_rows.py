@@ -11,15 +11,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 
-from ...domain.events.run import RunClaimed, RunEnded
 from ...domain.events.session import RunAdmitted
 from ...domain.forgetting import FORGOTTEN_TOPIC
 from ...domain.unique_ids import FIELDS, IdKind
 from .condition import control_of
+from .event_rules import SEALING
 from .stored_fields import field_of
 
-_SEALING = (RunEnded.topic, RunClaimed.topic)
-_TOPICS = tuple(sorted({*FIELDS, *_SEALING}))
+_TOPICS = tuple(sorted({*FIELDS, *SEALING}))
 _USED = " ".join(f"WHEN '{topic}' THEN {field_of(field)}" for topic, (_, field) in FIELDS.items())
 _EVENTS = f"""SELECT rowid, originator_id, originator_version, topic, CASE topic {_USED} END, {field_of("session_id")}
     FROM stored_events WHERE topic IN ({", ".join("?" * len(_TOPICS))}) ORDER BY rowid"""
@@ -45,7 +44,7 @@ def faults_of_id_rows(connection: sqlite3.Connection) -> Iterator[str]:
     for row, stream, version, topic, used, session in connection.execute(_EVENTS, _TOPICS):
         seen[topic] += 1
         place = f"event {version} of {stream}"
-        if topic in _SEALING and looking.execute(_SEAL, (stream, topic)).fetchone() is None:
+        if topic in SEALING and looking.execute(_SEAL, (stream, topic)).fetchone() is None:
             yield f"the seal that {place} sets is not there"
         if used is None or topic not in FIELDS:
             continue
@@ -74,7 +73,7 @@ def _too_many(cursor: sqlite3.Cursor, seen: Counter[str], generation: int) -> It
     expected = {
         "used ids": (ids, events + sum(seen[topic] for topic in FIELDS) - runs),
         "admissions": (admissions, runs),
-        "seals": (seals, sum(seen[topic] for topic in _SEALING)),
+        "seals": (seals, sum(seen[topic] for topic in SEALING)),
         "adoptions": (adoptions, generation - 1),
     }
     for name, (found, made) in expected.items():

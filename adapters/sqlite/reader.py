@@ -21,7 +21,6 @@ from ...domain.errors import (
     StoreUnreadable,
     StoreVersionOlder,
 )
-from ...domain.events.run import RunClaimed, RunEnded
 from ...domain.identifiers import EventId, RunId, run_stream
 from ...domain.sealing import StoredRecord
 from ...domain.unique_ids import IdKind
@@ -33,6 +32,7 @@ from .anchor_record import AnchorReading, AnchorRecord, NoAnchor
 from .condition import judge
 from .connection import close_quietly, connect_for_reading
 from .errors import translated
+from .event_rules import SEALING
 from .peek import require_not_foreign
 from .place import FileIdentity, Place
 from .position import newest
@@ -59,7 +59,6 @@ _UNSEALED = (
     " (SELECT 1 FROM stored_events WHERE originator_id = stream AND topic = sealed_by)"
 )
 _BETWEEN = "SELECT COUNT(*) FROM stored_events WHERE rowid > ? AND rowid <= ?"
-_ENDS = frozenset({RunEnded.topic, RunClaimed.topic})
 _LIMIT_MAX = 10_000
 GAP_EVENTS_MAX = 1_000
 """How many rows behind a run's newest event are looked at for one that is missing; `verify` looks at all."""
@@ -137,7 +136,7 @@ class SqliteReader(EventReader):
         stream = run_stream(run_id)
         with translated(self._place.database, f"look for the end of {stream} in"):
             found = self.connection.execute(_NEWEST_OF, (stream,)).fetchone()
-            if found is None or found[1] in _ENDS:
+            if found is None or found[1] in SEALING:
                 return False
             if found[2]:
                 return self.connection.execute(_UNSEALED, (stream,)).fetchone() is not None

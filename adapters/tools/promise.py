@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...domain.events.event import Json
 from ...domain.events.tool import RecordedContract, RecoveryMode
 from ...domain.tool_digests import contract_digest, schema_digest
-from ...ports.tool_catalog import BoundCall, Implementation, ToolSpec, Workspace
+from ...ports.tool_catalog import BoundCall, Implementation, ToolSpec
 from .declaration import Declaration, ToolDefinitionError
 
 BY_ARGUMENTS: Final = "by arguments"
@@ -75,19 +75,13 @@ def bound_call(
         concurrency_limit=declared.concurrency_limit,
         writes_workspace=mode is not RecoveryMode.REPLAY_SAFE if writes is None else bool(writes),
         no_effect_errors=declared.no_effect_errors,
-        evidence_of=None if evidence is None else partial(_evidence, evidence, typed),
+        evidence_of=None if evidence is None else partial(evidence, typed),
         format=declared.format_result,
     )
 
 
 def _resolved(declared: Any, typed: Mapping[str, Any]) -> Any:
     return declared(typed) if callable(declared) else declared
-
-
-def _evidence(
-    compute: Callable[[Mapping[str, Any], Workspace], Json], typed: Mapping[str, Any], workspace: Workspace
-) -> Json:
-    return compute(typed, workspace)
 
 
 def _contract(name: str, declared: Declaration) -> dict[str, Json]:

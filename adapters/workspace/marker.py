@@ -94,18 +94,8 @@ def replace_marker(folder: int, marker: Marker) -> None:
         OSError: it could not be replaced.
     """
     said = {name: value for name, value in marker._asdict().items() if value is not None}
-    temporary = f"{MARKER_NAME}.{uuid4()}.tmp"
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
-    try:
-        os.write(file, canonical.encode({**said, "schema_version": MARKER_SCHEMA_VERSION}) + b"\n")
-        os.fsync(file)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        os.rename(temporary, MARKER_NAME, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        fcntl.flock(folder, fcntl.LOCK_UN)
-        os.close(file)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
+    data = canonical.encode({**said, "schema_version": MARKER_SCHEMA_VERSION}) + b"\n"
+    _rename_locked(folder, data, f"{MARKER_NAME}.{uuid4()}.tmp", replacing=True)
     os.fsync(folder)
 
 
@@ -159,14 +149,14 @@ def _link_unnamed(folder: int, data: bytes) -> bool:
     return True
 
 
-def _rename_locked(folder: int, data: bytes, temporary: str) -> None:
-    """Rename a finished file over nothing: renaming clobbers, so a lock on the folder keeps two makers apart."""
+def _rename_locked(folder: int, data: bytes, temporary: str, *, replacing: bool = False) -> None:
+    """Rename a finished file over nothing, or over the old marker; a lock on the folder keeps two makers apart."""
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
     try:
         os.write(file, data)
         os.fsync(file)
         fcntl.flock(folder, fcntl.LOCK_EX)
-        if read_marker(folder) is None:
+        if replacing or read_marker(folder) is None:
             os.rename(temporary, MARKER_NAME, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         fcntl.flock(folder, fcntl.LOCK_UN)

@@ -94,7 +94,7 @@ def _ordinary(run: Run, fact: OrdinaryFact) -> Refusal | None:
         case BackgroundSettled():
             return _job_settled(run, fact)
         case CheckpointAccepted():
-            return _unbound(run, fact)
+            return _checkpoint_accepted(run, fact)
         case UserMessage(steering=False):
             return misfit("a message of the user begins a turn, or steers the one that runs")
         case _:
@@ -118,13 +118,19 @@ def _decided(run: Run, fact: PermissionDecided) -> Refusal | None:
     return misfit(f"permission {fact.request_id} is not open") if known is None or not known.open else None
 
 
-def _unbound(run: Run, fact: CheckpointAccepted) -> Refusal | None:
+def _checkpoint_accepted(run: Run, fact: CheckpointAccepted) -> Refusal | None:
     """A checkpoint is of the very point at which it is accepted, with nothing under way. SPEC section 16."""
-    if fact.high_water != run.sequence:
-        return misfit(f"the checkpoint is of event {fact.high_water}, and the run is at {run.sequence}")
+    if refusal := _of_another_point(run, fact):
+        return refusal
     if any(one.phase is Phase.DISPATCHED for one in unanswered_of(run)) or run.jobs:
         return Refusal(WriteRefusal.OPERATION_OPEN, "a checkpoint is taken while nothing is under way")
     return None
+
+
+def _of_another_point(run: Run, fact: CheckpointAccepted) -> Refusal | None:
+    if fact.high_water == run.sequence:
+        return None
+    return misfit(f"the checkpoint is of event {fact.high_water}, and the run is at {run.sequence}")
 
 
 def _job_settled(run: Run, fact: BackgroundSettled) -> Refusal | None:
@@ -174,8 +180,8 @@ def append_late(run: Run, command: AppendLate) -> Decision:
         return misfit("a grant comes with the decision that it is")
     if isinstance(fact, BackgroundSettled) and (refusal := _job_settled(run, fact)):
         return refusal
-    if isinstance(fact, CheckpointAccepted) and fact.high_water != run.sequence:
-        return misfit(f"the checkpoint is of event {fact.high_water}, and the run is at {run.sequence}")
+    if isinstance(fact, CheckpointAccepted) and (refusal := _of_another_point(run, fact)):
+        return refusal
     if refusal := unsayable(command.notice):
         return refusal
     inbox: tuple[Event, ...] = tuple(event for event in (command.grant, command.notice) if event is not None)
