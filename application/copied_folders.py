@@ -51,12 +51,17 @@ class CopiedFolders:
         self._workspaces = workspaces
         self._folders_of = folders_of
 
-    def other(self, seen: WorkspaceSeen) -> str | None:
+    def other(self, seen: WorkspaceSeen, recorded: str | None = None) -> str | None:
         """One that is there with the same marker; None where a person said that the one at hand is the workspace.
+
+        Args:
+            recorded: where the run in question is by its facts: that it is there counts, whatever was said before.
 
         Raises:
             StoreUnavailable: it could not be looked at.
         """
+        if recorded is not None and is_elsewhere_too(self._workspaces, seen, recorded):
+            return recorded
         known: Sequence[str] = ()
         if not seen.adopted:
             with suppress(StoreDamaged):  # of the views, which are made again from the events: nobody knows one now

@@ -45,7 +45,7 @@ from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness
 from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing, WorkspaceRefused, WorkspaceSeen
 from .agent import Agent
-from .copied_folders import CopiedFolders, is_elsewhere_too
+from .copied_folders import CopiedFolders
 from .expected_content import Expected, LookAtFile, expected_of, facts_of
 from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
 from .over import OverJudge
@@ -168,11 +168,14 @@ class PlanResume:
             seen = _Gathered(session_unreadable=_unreadable(session_id, error))
             made = fresh or self._preview.ids(session_id, ())
             workspace = self._workspace(str(agent.workspace), None, None)
-        facts = self._facts(session_id, agent, request, made, seen, taken, not_over, busy, authority, workspace)
-        expected = _expected(seen.lineage)
+        segments = _whole(seen.lineage)
+        expected = expected_of(segments)
+        checkpoint = None if expected is None else self._checkpoint(agent, expected, segments, workspace)
+        facts = self._facts(
+            session_id, agent, request, made, seen, taken, not_over, busy, authority, workspace, checkpoint
+        )
         changes = () if expected is None else tuple(expected.changes.values())
-        unbound = expected is None and bool(seen.lineage) and _segments(seen.lineage) is not None
-        return Planned(plan(facts), seen.repair_pending, facts.checkpoint, changes, unbound)
+        return Planned(plan(facts), seen.repair_pending, checkpoint, changes, expected is None and bool(segments))
 
     def _owner(self, session_id: SessionId, *, owned: bool) -> tuple[Busy | None, Authority]:
         row, owner, liveness = self._ownership.owner_of(session_id)
@@ -259,6 +262,7 @@ class PlanResume:
         busy: Busy | None,
         authority: Authority,
         workspace: WorkspaceFound | WorkspaceUnknown,
+        checkpoint: CheckpointFacts | None,
     ) -> PlanFacts:
         profile = agent.profile()
         window = agent.provider.profile().window_tokens
@@ -268,7 +272,7 @@ class PlanResume:
             candidate=seen.candidate,
             lineage=seen.lineage,
             workspace=workspace,
-            checkpoint=self._checkpoint(agent, seen.lineage, workspace),
+            checkpoint=checkpoint,
             profile=profile,
             tools=profile.tools,
             protocol=self._protocol,
@@ -308,25 +312,23 @@ class PlanResume:
         )
 
     def _checkpoint(
-        self, agent: Agent, lineage: Sequence[SegmentReading], workspace: WorkspaceFound | WorkspaceUnknown
-    ) -> CheckpointFacts | None:
+        self,
+        agent: Agent,
+        expected: Expected,
+        lineage: Sequence[SegmentFacts],
+        workspace: WorkspaceFound | WorkspaceUnknown,
+    ) -> CheckpointFacts:
         """What is bound to content is compared where it is the same workspace; elsewhere that is the reason to park."""
-        expected = _expected(lineage)
-        if expected is None:
-            return None
-        segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
-        same = isinstance(workspace, WorkspaceFound) and workspace.identity == segments[-1].survey.workspace_identity
+        same = isinstance(workspace, WorkspaceFound) and workspace.identity == lineage[-1].survey.workspace_identity
         folder = workspace.path if same and isinstance(workspace, WorkspaceFound) else None
-        return facts_of(expected, segments, agent.checkpoints, folder, self._look_at_file)
+        return facts_of(expected, lineage, agent.checkpoints, folder, self._look_at_file)
 
     def _workspace(
         self, path: str, recorded: str | None, copied: CopiedFolders | None
     ) -> WorkspaceFound | WorkspaceUnknown:
         match self._workspaces.observe(path):
             case WorkspaceSeen(identity=identity, canonical_path=canonical) as seen:
-                other = None if copied is None else copied.other(seen)
-                if recorded is not None and is_elsewhere_too(self._workspaces, seen, recorded):
-                    other = recorded  # where the run itself is, whatever was said before
+                other = None if copied is None else copied.other(seen, recorded)
                 if other is not None:
                     detail = "two folders have this identity: one is a copy of the other"
                     return WorkspaceUnknown(ParkReason.WORKSPACE_COPY_AMBIGUOUS, (other, canonical), detail)
@@ -340,16 +342,10 @@ class PlanResume:
                 return WorkspaceUnknown(ParkReason.SAFETY_OBSERVATION_UNAVAILABLE, (path,), detail)
 
 
-def _expected(lineage: Sequence[SegmentReading]) -> Expected | None:
-    """What the files should be, where the whole lineage could be read."""
-    segments = _segments(lineage)
-    return expected_of(segments) if segments else None
-
-
-def _segments(lineage: Sequence[SegmentReading]) -> list[SegmentFacts] | None:
-    """The lineage; None where not all of it could be read."""
+def _whole(lineage: Sequence[SegmentReading]) -> list[SegmentFacts]:
+    """The lineage; empty where not all of it could be read: it does not say what its files should be."""
     segments = [segment for segment in lineage if isinstance(segment, SegmentFacts)]
-    return segments if len(segments) == len(lineage) else None
+    return segments if len(segments) == len(lineage) else []
 
 
 def _recorded_folder(lineage: Sequence[SegmentReading]) -> str | None:

@@ -21,7 +21,7 @@ from ..domain.session.state import Session
 from ..ports.event_store import EventStore
 from ..ports.supervised import Overness
 from ..ports.workspace import WorkspaceIdentity, WorkspaceSeen
-from .copied_folders import CopiedFolders, RunsPlace, is_elsewhere_too, place_of_operations
+from .copied_folders import CopiedFolders, RunsPlace, place_of_operations
 from .later_operations import dispatched_after
 from .ledger import CommandLedger
 from .over import OverJudge
@@ -209,9 +209,7 @@ class UncertainOperations:
         if recorded is not None and seen.identity != recorded:
             other = LeftAlone(Left.OTHER_WORKSPACE, f"{where} is another workspace than the run worked in")
             return where, seen.identity, other
-        twin = self._copied.other(seen)
-        if place.folder is not None and is_elsewhere_too(self._workspaces, seen, place.folder):
-            twin = place.folder  # where the run itself is, whatever was said before
+        twin = self._copied.other(seen, place.folder)
         if twin is not None:
             detail = f"{twin} and {where} have one identity: one is a copy"
             copied = LeftAlone(Left.COPY_AMBIGUOUS, detail, folders=(twin, str(where)))

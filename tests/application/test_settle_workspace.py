@@ -81,6 +81,17 @@ def test_an_adopted_folder_is_the_workspace_from_then_on(copied: Resuming, act: 
     assert copied.projections_agree()
 
 
+def test_a_run_that_began_in_the_other_folder_afterwards_is_not_continued_in_the_adopted_one(act: Counted) -> None:
+    world = World()
+    world.workspaces.ensure(WORKSPACE)
+    world.workspaces.copy_folder(WORKSPACE, COPY)
+    settling(Resuming(world)).adopt(COPY, by="Ada")
+    failed(world, [act.function])
+    process = Resuming(world)
+    assert codes(process.plans(agent_in(process, act, COPY)).plan) == (ParkReason.WORKSPACE_COPY_AMBIGUOUS,)
+    process.continues(agent_in(process, act, WORKSPACE))
+
+
 def test_adopting_twice_writes_once(copied: Resuming) -> None:
     settling(copied).adopt(COPY, by="Ada")
     assert settling(copied).adopt(COPY, by="Ada").runs == ()
