@@ -20,6 +20,9 @@ from .ownership import SessionBusy, SessionOwnership
 
 ANSWER_SECONDS: Final = 30.0
 PAUSE_SECONDS: Final = 0.1
+EAR_SECONDS: Final = 5.0
+"""How long an owner that listens to no command is given to leave or to begin to: another person's command owns the
+session for as long as it takes, and a run is owned just before it listens."""
 
 ResultT = TypeVar("ResultT")
 Handled: TypeAlias = Callable[[SessionId, Message], Message]
@@ -154,19 +157,25 @@ class AtOwner:
                 told.add(owner.incarnation_id)
                 announce(owner, seconds)
 
-        for _ in range(math.ceil(self._answer_seconds / PAUSE_SECONDS)):
+        for paused in range(math.ceil(self._answer_seconds / PAUSE_SECONDS)):
             try:
                 return self._where_it_is(session_id, parameters, here, read, once)
             except SessionBusy as busy:
-                if not self._passes(busy):
+                if not self._passes(busy, paused * PAUSE_SECONDS):
                     raise
             self._pause(PAUSE_SECONDS)
         return self._where_it_is(session_id, parameters, here, read, once)
 
-    def _passes(self, busy: SessionBusy) -> bool:
-        """True where another process has the session for a command, or is just beginning a run: look again soon."""
+    def _passes(self, busy: SessionBusy, seconds: float) -> bool:
+        """True where another process has the session for a command, or is just beginning a run: look again soon.
+
+        Args:
+            seconds: how long it has been looked at.
+        """
+        if isinstance(busy, OwnerSilent):
+            return busy.why is WhyNoAnswer.NOT_LISTENING and seconds < EAR_SECONDS
         mine = busy.owner is not None and self._ownership.is_mine(busy.owner.incarnation_id)
-        return busy.liveness is Liveness.ALIVE and not mine and not isinstance(busy, OwnerSilent)
+        return busy.liveness is Liveness.ALIVE and not mine
 
     def _where_it_is(
         self,

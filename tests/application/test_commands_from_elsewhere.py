@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from safepoint.adapters.memory.handover import MemoryHandover
 from safepoint.application.commands_from_elsewhere import (
+    EAR_SECONDS,
     AtOwner,
     CommandsFromElsewhere,
     FailedAtOwner,
@@ -73,14 +74,25 @@ def test_an_owner_that_could_not_be_looked_at_is_not_asked_and_what_is_tried_her
     assert ask(Process(world)) == "here"
 
 
-def test_an_owner_that_does_not_listen_is_named_and_nothing_was_done() -> None:
-    world = World()
-    owner = Process(world)
+def test_an_owner_that_does_not_listen_is_named_after_a_while_and_nothing_was_done() -> None:
+    world, pauses = World(), list[float]()
+    owner, other = Process(world), Process(world)
     owner.ownership.keep(owner.ownership.own(SESSION))
+    other.at_owner = AtOwner(other.ownership, other.handover, pause=pauses.append)
     with pytest.raises(OwnerSilent, match=r"process \d+ .* listens to no command; nothing was done") as caught:
-        ask(Process(world))
+        ask(other)
+    assert sum(pauses) == pytest.approx(EAR_SECONDS)
     assert (caught.value.why, caught.value.may_be_done) == (WhyNoAnswer.NOT_LISTENING, False)
     assert caught.value.owner == owner.ownership.incarnation
+
+
+def test_another_persons_command_that_has_the_session_and_listens_to_none_is_waited_for() -> None:
+    """Who decides at the same moment owns the session for as long as that takes, and has no ear."""
+    world = World()
+    owner, other = Process(world), Process(world)
+    owned = owner.ownership.own(SESSION)
+    other.at_owner = AtOwner(other.ownership, other.handover, pause=lambda seconds: owner.ownership.release(owned))
+    assert ask(other) == "here"
 
 
 def test_an_owner_that_does_not_answer_in_time_may_still_carry_it_out() -> None:
