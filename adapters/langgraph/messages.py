@@ -14,6 +14,7 @@ from ...domain.events.event import Json
 from ...domain.events.model import Usage
 from ...domain.replay.items import CallItem, HostItem, Item, ResultItem, TextItem, UserItem
 from ...ports.model_step import CallBlock, StepFinished, TextBlock
+from ..histories.spelling import result_text
 
 Messages: TypeAlias = Sequence[AnyMessage]
 
@@ -57,7 +58,7 @@ def _tool_message(result: Json, is_error: bool, name: str, asked: AIMessage, cal
     is_content = isinstance(result, str) or (
         isinstance(result, list) and all(isinstance(part, str | dict) for part in result)
     )
-    content: Any = result if is_content else encode(result).decode()
+    content: Any = result if is_content else result_text(result)
     status: Any = "error" if is_error else "success"
     known = result_id(asked, call["id"])
     return ToolMessage(content, name=name, tool_call_id=call["id"] or "", status=status, id=known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
@@ -11,8 +10,8 @@ from agents.items import TResponseInputItem, TResponseOutputItem
 from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
 from pydantic import BaseModel
 
-from ...domain.replay.items import HostItem, UserItem
 from ..embedding.recorded import RecordedRun
+from ..embedding.told_to_model import ToldToModel, is_open
 from ..embedding.unrecordable import AgentUnsupported, NotRecordable
 from .tools import RecordedInvoker
 
@@ -114,26 +113,16 @@ class RecordedModel(Model):
 
     async def _told(self, shown: str | list[TResponseInputItem]) -> None:
         items: Iterable[Any] = [{"role": "user", "content": shown}] if isinstance(shown, str) else shown
-        known = Counter(item.text for item in self._run.history() if isinstance(item, UserItem | HostItem))
+        told = ToldToModel(self._run, asked=self._asked)
         for item in items:
             if item.get("type") == "function_call_output":
                 await self._answered(item)
             elif item.get("role") == "user":
-                text = _text_of(item.get("content"))
-                if known[text]:
-                    known[text] -= 1
-                elif self._asked:
-                    await self._run.steer(text)
-                else:
-                    raise NotRecordable("an input beside the recorded message", "give it to `session.record` alone")
+                await told.say(_text_of(item.get("content")))
 
     async def _answered(self, item: Mapping[str, Any]) -> None:
         """Record an answer that the agent gave itself, such as a guardrail's, or that a call was not approved."""
-        try:
-            is_open = self._run.answer(item["call_id"]) is None
-        except ValueError:
-            return  # of an earlier run
-        if is_open:
+        if is_open(self._run, item["call_id"]):
             output = item.get("output")
             await self._run.decline(item["call_id"], output if isinstance(output, str) else _text_of(output))
 

@@ -14,11 +14,12 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext as TheirContext
 
-from ...application.open_call import Answer, CallRefused
+from ...application.open_call import CallRefused
 from ...domain.canonical import encode
 from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
+from ..histories.spelling import result_text
 
 
 class RecordedInvoker:
@@ -59,10 +60,10 @@ class RecordedInvoker:
                 else:
                     operation.result(_plain(returned))
         except CallRefused as refused:
-            return _shown(refused.answer)
+            return result_text(refused.answer.result)
         if problem is not None and not self._tells_errors:
             raise problem
-        return _shown(operation.answer) if operation.answer.is_error else returned
+        return result_text(operation.answer.result) if operation.answer.is_error else returned
 
 
 def guarded(tool: Any, run: RecordedRun) -> FunctionTool:
@@ -108,7 +109,3 @@ def _json(returned: Any) -> object:
         return pydantic_core.to_jsonable_python(returned)
     except (pydantic_core.PydanticSerializationError, ValueError):
         return str(returned)  # as the model is shown it
-
-
-def _shown(answer: Answer) -> str:
-    return answer.result if isinstance(answer.result, str) else encode(answer.result).decode()

@@ -25,6 +25,8 @@ from ...domain.replay.items import CallItem, Item, ResultItem, TextItem, Thinkin
 from ...ports.model_step import Block, CallBlock, StepFinished, TextBlock, ThinkingBlock
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import NotRecordable
+from ..histories.kept import kept_in
+from ..histories.spelling import items_in
 
 KEPT: Final = "pydantic_ai"
 """The member of provider options that holds what only pydantic-ai understands of a part."""
@@ -78,7 +80,7 @@ def history(run: RecordedRun | Replay | Iterable[Item]) -> list[ModelMessage]:
     Args:
         run: an open run; or a plan's `replay`, or items. The agent's own instructions are no part of it.
     """
-    items = run.history() if isinstance(run, RecordedRun) else run.items if isinstance(run, Replay) else run
+    items = run.history() if isinstance(run, RecordedRun) else items_in(run)
     messages: list[ModelMessage] = []
     step: object = None
     for item in items:
@@ -98,9 +100,8 @@ def history(run: RecordedRun | Replay | Iterable[Item]) -> list[ModelMessage]:
 
 
 def _part(item: TextItem | ThinkingItem | CallItem) -> ModelResponsePart:
-    options = item.provider_options
-    found = options.get(KEPT) if isinstance(options, dict) else None
-    kept: dict[str, Any] = {name: found[name] for name in _FIELDS if name in found} if isinstance(found, dict) else {}
+    found = kept_in(KEPT, item.provider_options)
+    kept: dict[str, Any] = {name: found[name] for name in _FIELDS if name in found}
     match item:
         case TextItem():
             return TextPart(item.text, **kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -20,8 +19,8 @@ from pydantic_ai.output import OutputContext
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AbstractToolset
 
-from ...domain.replay.items import HostItem, UserItem
 from ..embedding.recorded import RecordedRun
+from ..embedding.told_to_model import ToldToModel, is_open
 from ..embedding.unrecordable import AgentUnsupported, NotRecordable
 from .messages import step_of
 from .toolset import guarded
@@ -87,18 +86,11 @@ class Recording(AbstractCapability[Any]):
 
     async def _told(self, messages: list[ModelMessage]) -> None:
         await self._declined(messages)
-        known = Counter(item.text for item in self.run.history() if isinstance(item, UserItem | HostItem))
+        told = ToldToModel(self.run, asked=self._asked)
         for message in messages:
             for part in message.parts if isinstance(message, ModelRequest) else ():
-                if not isinstance(part, UserPromptPart | RetryFeedbackPart):
-                    continue
-                text = _text_of(part)
-                if known[text]:
-                    known[text] -= 1
-                elif not self._asked:
-                    raise NotRecordable("a prompt beside the recorded message", "give it to `session.record` alone")
-                else:
-                    await self.run.steer(text)
+                if isinstance(part, UserPromptPart | RetryFeedbackPart):
+                    await told.say(_text_of(part))
 
     async def _declined(self, messages: list[ModelMessage]) -> None:
         """Calls of the newest step that the agent answered itself: not valid, not approved, not needed any more."""
@@ -106,14 +98,8 @@ class Recording(AbstractCapability[Any]):
             if not isinstance(message, ModelRequest):
                 return
             for part in message.parts:
-                if isinstance(part, ToolReturnPart) and self._is_open(part.tool_call_id):
+                if isinstance(part, ToolReturnPart) and is_open(self.run, part.tool_call_id):
                     await self.run.decline(part.tool_call_id, part.model_response_str())
-
-    def _is_open(self, call_id: str) -> bool:
-        try:
-            return self.run.answer(call_id) is None
-        except ValueError:
-            return False  # an output, or of an earlier run
 
 
 def _checked(parameters: ModelRequestParameters) -> frozenset[str]:

@@ -15,6 +15,7 @@ from ...domain.canonical import encode
 from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
+from ..histories.spelling import result_text
 
 
 @dataclass
@@ -56,7 +57,7 @@ class RecordedToolset(WrapperToolset[Any]):
                 else:
                     operation.result(_plain(returned))
         except CallRefused as refused:
-            raise ToolFailed(_shown(refused.answer)) from refused
+            raise ToolFailed(result_text(refused.answer.result)) from refused
         return _given(operation.answer, returned, problem)
 
 
@@ -107,21 +108,17 @@ def _has_files(value: object) -> bool:
     return getattr(value, "kind", None) in {"binary", "image-url", "audio-url", "video-url", "document-url"}
 
 
-def _shown(answer: Answer) -> str:
-    return answer.result if isinstance(answer.result, str) else encode(answer.result).decode()
-
-
 def _given(answer: Answer, returned: Any, problem: Exception | None) -> Any:
     """What the model is shown: only what is committed."""
     match problem:
         case ModelRetry():
-            raise ModelRetry(_shown(answer)) from problem
+            raise ModelRetry(result_text(answer.result)) from problem
         case ToolFailed():
-            raise ToolFailed(_shown(answer)) from problem
+            raise ToolFailed(result_text(answer.result)) from problem
         case Exception():
             raise problem
         case None:
             pass
     if answer.is_error:
-        raise ToolFailed(_shown(answer))
+        raise ToolFailed(result_text(answer.result))
     return returned
