@@ -6,8 +6,8 @@ happened: the state is brought to it before the graph goes on, so no call runs t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -20,7 +20,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from ...application.record_run import ResumeParked
 from ...application.unanswered_calls import CallsUnanswered
 from ...domain.events.run import Budgets
-from ...domain.replay.items import HostItem, UserItem
+from ...domain.replay.items import HostItem, Item, UserItem
 from ..embedding.recorded import RecordedRun
 from ..embedding.runtime import Runtime
 from .carrying_out import Execute, carried_out
@@ -100,18 +100,9 @@ class Threads:
         session = self._runtime.session(thread_id)
         summary = await session.summary()
         interrupted = summary is not None and summary.state.may_be_resumed
-        finished = False
-        try:
-            async with session.record(text, budgets=budgets) as run, self._opened(graph, thread_id, run) as turn:
-                turn.input = {self._key: await self._input(graph, turn, thread_id, interrupted)}
-                yield turn
-                await self._finish(graph, turn)
-                finished = True
-        except Paused:
-            return
-        except CallsUnanswered:
-            if not finished:
-                raise  # else the graph ended before its tools, as it may: the turn is left to be resumed
+        async with self._opened(graph, thread_id, session.record(text, budgets=budgets)) as turn:
+            turn.input = {self._key: await self._input(graph, turn, thread_id, interrupted)}
+            yield turn
 
     async def _input(self, graph: Graph, turn: Turn, thread_id: str, interrupted: bool) -> list[AnyMessage]:
         items = turn.run.history()
@@ -121,10 +112,7 @@ class Threads:
         lacks: list[AnyMessage] = []
         if interrupted:
             await self._save_what_has_ended(graph, turn.config)
-            try:
-                lacks, _ = lacking(state, last_turn(before))
-            except Differs as error:
-                raise StateDiffers(thread_id, str(error)) from error
+            lacks, _ = _lacking(state, before, thread_id)
             lacks += left_open([*state, *lacks])
         known = {message.id for message in (*state, *lacks)}
         notices = [item for item in before[len(before) - _trailing(before) :] if id_of(item.event_id) not in known]
@@ -153,18 +141,10 @@ class Threads:
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
         session = self._runtime.session(thread_id)
-        finished = False
         try:
-            async with session.record_resume(**request) as run, self._opened(graph, thread_id, run) as turn:
+            async with self._opened(graph, thread_id, session.record_resume(**request)) as turn:
                 await self._bring_to_record(graph, turn, thread_id)
                 yield turn
-                await self._finish(graph, turn)
-                finished = True
-        except Paused:
-            return
-        except CallsUnanswered:
-            if not finished:
-                raise  # else the graph ended before its tools, as it may: the turn is left to be resumed
         except ResumeParked as parked:
             unsettled = await session.unsettled()
             verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled)
@@ -172,7 +152,7 @@ class Threads:
 
     async def _bring_to_record(self, graph: Graph, turn: Turn, thread_id: str) -> None:
         state = await self._messages(graph, turn.config)
-        lacks, recorded = self._lacking(state, turn, thread_id)
+        lacks, recorded = _lacking(state, turn.run.history(), thread_id)
         turn.know(recorded)
         if not state and all(isinstance(message, HumanMessage) for message in lacks):
             turn.input = {self._key: lacks}  # the graph has not begun
@@ -187,14 +167,25 @@ class Threads:
         if any(task.result for task in saved.tasks):
             await self._states.update(graph, config, None, END)
 
-    def _lacking(self, state: Sequence[AnyMessage], turn: Turn, thread_id: str) -> tuple[list[AnyMessage], set[str]]:
-        try:
-            return lacking(state, last_turn(turn.run.history()))
-        except Differs as error:
-            raise StateDiffers(thread_id, str(error)) from error
-
     @asynccontextmanager
-    async def _opened(self, graph: Graph, thread_id: str, run: RecordedRun) -> AsyncIterator[Turn]:
+    async def _opened(
+        self, graph: Graph, thread_id: str, recorded: AbstractAsyncContextManager[RecordedRun]
+    ) -> AsyncIterator[Turn]:
+        finished = False
+        try:
+            async with recorded as run:
+                with self._known(thread_id, run) as turn:
+                    yield turn
+                    await self._finish(graph, turn)
+                    finished = True
+        except Paused:
+            return
+        except CallsUnanswered:
+            if not finished:
+                raise  # else the graph ended before its tools, as it may: the turn is left to be resumed
+
+    @contextmanager
+    def _known(self, thread_id: str, run: RecordedRun) -> Iterator[Turn]:
         (*_, begin) = (item for item in run.history() if isinstance(item, UserItem) and not item.steering)
         turn = self._open[thread_id] = Turn(run, thread_id, id_of(begin.event_id))
         try:
@@ -247,6 +238,13 @@ class Threads:
         if turn is None:
             raise NoOpenTurn(thread_id)
         return await carried_out(turn, self._of(request.state), self._runtime.agent.catalog, request, execute)
+
+
+def _lacking(state: Sequence[AnyMessage], items: Iterable[Item], thread_id: str) -> tuple[list[AnyMessage], set[str]]:
+    try:
+        return lacking(state, last_turn(items))
+    except Differs as error:
+        raise StateDiffers(thread_id, str(error)) from error
 
 
 def _trailing(items: Sequence[Any]) -> int:
