@@ -213,12 +213,10 @@ class StreamedMessage:
         raise ProviderFailed(f"the provider sent a block of type {kind[:80]!r}, which is not known here")
 
     def _call_of(self, draft: _Draft, *, is_last: bool) -> CallBlock:
-        call_id, name = draft.block.get("id"), draft.block.get("name")
-        if not isinstance(name, str) or not name:
-            raise ProviderStreamIncomplete("the provider's answer holds a tool call without a name")
+        name, call_id = tool_name(draft.block.get("name")), draft.block.get("id")
         return CallBlock(
             whole(call_id) if isinstance(call_id, str) else None,
-            tool_name(name),
+            name,
             whole(self._arguments_of(draft, is_cut=is_last and self._stop_reason in _CUT_SHORT)),
             kept_of_block(draft.block, "id", "name", "input"),
         )

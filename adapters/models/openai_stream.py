@@ -81,6 +81,11 @@ class StreamedStep:
         self._usage: Usage | None = None
 
     @property
+    def is_begun(self) -> bool:
+        """True: an error in this protocol's stream never proves that no answer was begun."""
+        return True
+
+    @property
     def is_finished(self) -> bool:
         """True once the provider gave a finish reason."""
         return bool(self._finish_reason)
@@ -176,9 +181,8 @@ class StreamedStep:
         )
 
     def _block_of(self, call: _Call) -> CallBlock:
-        if not call.name:
-            raise ProviderStreamIncomplete("the provider's answer holds a tool call without a name")
+        name = tool_name(call.name)
         arguments = whole("".join(call.arguments))
         if not arguments and self._finish_reason not in _CUT_SHORT:
             arguments = "{}"  # this protocol sends a call without arguments as an empty text
-        return CallBlock(call.id if call.id is None else whole(call.id), tool_name(call.name), arguments)
+        return CallBlock(call.id if call.id is None else whole(call.id), name, arguments)

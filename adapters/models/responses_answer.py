@@ -88,13 +88,11 @@ def _text_of(content: Json) -> str:
 
 def _call_of(item: dict[str, Json]) -> CallBlock:
     """A call; one that the response broke off in is not complete, and its arguments are no strict JSON."""
-    call_id, name = item.get("call_id"), item.get("name")
-    if not isinstance(name, str) or not name:
-        raise ProviderStreamIncomplete("the provider's answer holds a tool call without a name")
+    name, call_id = tool_name(item.get("name")), item.get("call_id")
     spelled = item.get("arguments")
     text = spelled if isinstance(spelled, str) else ""
     if item.get("type") == CUSTOM_CALL:
         text = json.dumps({"input": item.get("input")}, ensure_ascii=False)
     if item.get("status") == "incomplete" and text.endswith("}"):
         text = text[:-1]
-    return CallBlock(call_id if isinstance(call_id, str) else None, tool_name(name), whole(text), kept_of_call(item))
+    return CallBlock(call_id if isinstance(call_id, str) else None, name, whole(text), kept_of_call(item))

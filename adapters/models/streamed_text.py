@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from ...domain.events.event import ToolName
-from ...ports.provider_failures import ProviderFailed
+from ...ports.provider_failures import ProviderFailed, ProviderStreamIncomplete
 
 ANSWER_CHARS_MAX: Final = 4 * 1024 * 1024
 """Text, reasoning and arguments of one step together; more than this is no answer."""
@@ -49,13 +49,16 @@ def whole(text: str) -> str:
         raise ProviderFailed("the provider sent text that is not Unicode (a lone surrogate)") from error
 
 
-def tool_name(text: str) -> str:
+def tool_name(name: object) -> str:
     """The name of a called tool.
 
     Raises:
+        ProviderStreamIncomplete: there is none.
         ProviderFailed: no event can hold it.
     """
+    if not isinstance(name, str) or not name:
+        raise ProviderStreamIncomplete("the provider's answer holds a tool call without a name")
     try:
-        return _TOOL_NAME.validate_python(whole(text))
+        return _TOOL_NAME.validate_python(whole(name))
     except ValidationError as error:
         raise ProviderFailed("the provider named a tool with control characters, or at more than 200") from error
