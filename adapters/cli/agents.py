@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from ...application.agent import Agent
 from ...domain.events.run import ExecutionProfile
@@ -22,19 +21,13 @@ from ...ports.workspace import (
     WorkspaceRefused,
     WorkspaceSeen,
 )
+from ..models.by_name import ENDPOINTS, OPENAI, PROVIDERS, SCRIPTED, at_endpoint
 from ..models.named import NamedModel
 from .http_origins import http_origins
 from .places import absolute
 from .policies import PolicyOptions, gate_of
 from .system_prompt import SYSTEM_PROMPT
 from .usage import UsageError
-
-SCRIPTED: Final = "scripted"
-OPENAI: Final = "openai"
-ANTHROPIC: Final = "anthropic"
-ENDPOINTS: Final = (OPENAI, ANTHROPIC)
-"""Providers that ask an endpoint for a model by its name."""
-_PROVIDERS: Final = (SCRIPTED, *ENDPOINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +139,10 @@ def _provider_for_resume(
         if for_looking and recorded is not None and as_recorded:
             named = (recorded.provider, recorded.model)
             return NamedModel(*named, account=recorded.account, window_tokens=options.window)
-        if recorded is not None and as_recorded and recorded.provider not in _PROVIDERS:
+        if recorded is not None and as_recorded and recorded.provider not in PROVIDERS:
             raise UsageError(
                 f"This run was recorded by a program that asks its model {recorded.provider!r} itself.",
-                f"Resume it in that program, or here with another: --provider {' or '.join(_PROVIDERS)}.",
+                f"Resume it in that program, or here with another: --provider {' or '.join(PROVIDERS)}.",
             ) from None
         raise
 
@@ -160,8 +153,8 @@ def _provider_name(options: AgentOptions, recorded: ExecutionProfile | None) -> 
         name = SCRIPTED
     if name is None:
         name = OPENAI if recorded is None else recorded.provider
-    if name not in _PROVIDERS:
-        raise UsageError(f"There is no provider {name!r} here.", f"Give --provider {' or '.join(_PROVIDERS)}.")
+    if name not in PROVIDERS:
+        raise UsageError(f"There is no provider {name!r} here.", f"Give --provider {' or '.join(PROVIDERS)}.")
     return name
 
 
@@ -179,13 +172,7 @@ def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | Non
     if options.script is not None:
         raise UsageError("--script goes with the provider scripted.", "Leave one of the two options away.")
     model = options.model or (recorded.model if recorded is not None and recorded.provider == name else "")
-    if name == ANTHROPIC:
-        from ..models.anthropic import Anthropic
-
-        return Anthropic.from_environment(model, window_tokens=options.window)
-    from ..models.openai_chat import OpenAIChat
-
-    return OpenAIChat.from_environment(model, window_tokens=options.window)
+    return at_endpoint(name, model, window_tokens=options.window)
 
 
 def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionProfile | None) -> AgentParts:

@@ -15,7 +15,8 @@ from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..composition import Runtime
-from .agents import ENDPOINTS, SCRIPTED, AgentOptions, agent_for_resume
+from ..models.by_name import ENDPOINTS, SCRIPTED
+from .agents import AgentOptions, agent_for_resume
 from .command_lines import CommandLines
 from .content import NOTHING_SAID, keeping
 from .places import is_folder

@@ -13,6 +13,7 @@ from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
 from ...ports.tool_catalog import ToolCatalog
 from ...ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
+from ..models.by_name import ENDPOINTS, PROVIDERS, at_endpoint
 from ..models.named import NamedModel
 from ..permission.allow_list import AllowListGate
 from ..permission.deny import DenyGate
@@ -30,7 +31,6 @@ Model: TypeAlias = ModelProvider | str | None
 
 UNNAMED: Final = "unnamed"
 _BINDINGS: Final = {"auto": Binding.WHERE_POSSIBLE, "git": Binding.ALWAYS, "none": Binding.NEVER}
-_MODELS: Final = ("openai", "anthropic", "scripted")
 
 
 class WorkspaceUnusable(ValueError):
@@ -61,16 +61,12 @@ def model_of(given: Model) -> ModelProvider:
     if not isinstance(given, str):
         return given
     provider, _, name = given.partition(":")
-    if provider not in _MODELS or not name:
-        raise ValueError(f"{given!r} names no model: give {', '.join(f'{one}:NAME' for one in _MODELS)}, or a provider")
-    if provider == "openai":
-        from ..models.openai_chat import OpenAIChat
-
-        return OpenAIChat.from_environment(name)
-    if provider == "anthropic":
-        from ..models.anthropic import Anthropic
-
-        return Anthropic.from_environment(name)
+    if provider not in PROVIDERS or not name:
+        raise ValueError(
+            f"{given!r} names no model: give {', '.join(f'{one}:NAME' for one in PROVIDERS)}, or a provider"
+        )
+    if provider in ENDPOINTS:
+        return at_endpoint(provider, name)
     from ..models.scripted import ScriptedModel
 
     return ScriptedModel.from_file(Path(name))
