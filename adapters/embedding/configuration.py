@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from ...application.stopping import BOUND_SECONDS
-from ..composition import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Settings
+from ..composition import RESUME_VARIABLE, Settings
 from .blocking import SyncRuntime
 from .parts import Model, Permission, Tools
 from .runtime import Runtime
@@ -99,15 +99,11 @@ class Configuration(BaseSettings):
     def settings(self) -> Settings:
         """The settings of the composition."""
         assert self.store is not None  # checked when it was made
-        switches = {
-            RESUME_VARIABLE: "1" if self.resume else "0",
-            AUTO_RESUME_VARIABLE: "1" if self.auto_resume else "0",
-        }
         return Settings(
             self.store.absolute(),
             cancel_bound_seconds=self.cancel_bound_seconds,
             auto_resume=self.auto_resume,
-            environment={**os.environ, **switches},
+            environment={**os.environ, RESUME_VARIABLE: "1" if self.resume else "0"},
         )
 
     def open(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> Runtime:
