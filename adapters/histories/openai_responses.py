@@ -7,13 +7,12 @@ carry no error flag: an error says so in its text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
 from ...domain.replay.items import CallItem, MessageItem, PartItem, ResultItem, ThinkingItem
 from ...domain.replay.legality import Message, steps_of
-from ...ports.model_provider import OfferedTool
 from ...ports.model_step import ThinkingBlock
 from .call_ids import SentCallIds
 from .kept import kept_beside, kept_in
@@ -21,7 +20,7 @@ from .spelling import AnyHistory, arguments_text, attachment_note, flagged_resul
 from .tool_names import SentToolNames
 
 if TYPE_CHECKING:
-    from openai.types.responses import FunctionToolParam, ResponseInputItemParam
+    from openai.types.responses import ResponseInputItemParam
 
     from ...domain.events.model import Attachment
 
@@ -53,20 +52,6 @@ def to_openai_responses(history: AnyHistory, *, offered: Collection[str] = ()) -
         custom = {call.call_id for call in step.calls if _is_custom(call)}
         items += (_output(result, ids, custom=result.call_id in custom) for result in step.results)
     return items
-
-
-def openai_responses_tools(tools: Iterable[OfferedTool]) -> list[FunctionToolParam]:
-    """Describe the tools as functions."""
-    return [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": dict(tool.schema),
-            "strict": False,
-        }
-        for tool in tools
-    ]
 
 
 def thought_of(item: Mapping[str, Json]) -> ThinkingBlock:

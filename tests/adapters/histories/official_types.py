@@ -8,7 +8,7 @@ from typing import Any
 
 from anthropic.types import MessageParam, ToolParam
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
-from openai.types.responses import FunctionToolParam, ResponseInputItemParam
+from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from safepoint.adapters.histories.anthropic import to_anthropic
@@ -21,7 +21,6 @@ with warnings.catch_warnings():
     CHAT = TypeAdapter(list[ChatCompletionMessageParam])
     CHAT_TOOLS = TypeAdapter(list[ChatCompletionToolParam])
     RESPONSES = TypeAdapter(list[ResponseInputItemParam])
-    RESPONSES_TOOLS = TypeAdapter(list[FunctionToolParam])
     ANTHROPIC = TypeAdapter(list[MessageParam])
     ANTHROPIC_TOOLS = TypeAdapter(list[ToolParam])
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from safepoint.adapters.histories.openai_responses import CALL_ID_CHARS_MAX, openai_responses_tools
+from safepoint.adapters.histories.openai_responses import CALL_ID_CHARS_MAX
 from safepoint.domain.events.event import Json
 from safepoint.domain.events.model import Attachment
 from safepoint.domain.replay.items import Item
-from safepoint.ports.contract_kit.model_provider import HISTORY, READ_FILE
+from safepoint.ports.contract_kit.model_provider import HISTORY
 
 from .items import call, result, said, thought, user
-from .official_types import RESPONSES_TOOLS, accepted, responses_of
+from .official_types import responses_of
 
 REASONING: Json = {
     "type": "reasoning",
@@ -151,8 +151,3 @@ def test_attachments_stand_beside_the_text() -> None:
         {"type": "input_file", "filename": "a", "file_data": "data:application/pdf;base64,aGk="},
         {"type": "input_text", "text": "[attached: a (text/csv) file:///a.csv]"},
     ]
-
-
-def test_tools_are_functions_with_their_schema() -> None:
-    tools: list[Any] = accepted(list(openai_responses_tools([READ_FILE])), RESPONSES_TOOLS)
-    assert (tools[0]["name"], tools[0]["parameters"]) == ("read_file", dict(READ_FILE.schema))
