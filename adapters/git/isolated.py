@@ -18,6 +18,7 @@ from .policy import Own
 from .program import NO_CONFIG_OF_THE_USER, CannotAnswer, failure, run_git
 from .raw_view import RAW_ATTRIBUTES, exclude_line, quoted
 from .repository import Repository
+from .users_files import content_of
 
 BRANCH: Final = "safepoint"
 BASE_REF: Final = "refs/safepoint/base"
@@ -131,20 +132,14 @@ def _fill(repository: Repository, commit: str, folder: str, lock: int) -> None:
     own = Path(folder, ".git")
     (own / "info").mkdir(exist_ok=True)
     (own / "info" / "attributes").write_bytes(RAW_ATTRIBUTES)
-    (own / "info" / "exclude").write_bytes(_excludes(repository) + exclude_line(MARKER_NAME.encode()))
+    excluded = content_of(repository.exclude_files[0]) + b"\n" + exclude_line(MARKER_NAME.encode())
+    (own / "info" / "exclude").write_bytes(excluded)
     # All that the checkpoint holds is copied, and what is packed is copied as it is: nothing is borrowed.
     pack = ("pack-objects", "--quiet", "--revs", "--window=0", ".git/objects/pack/pack")
     git(*pack, given=commit.encode() + b"\n", GIT_ALTERNATE_OBJECT_DIRECTORIES=quoted(repository.objects))
     git("update-ref", f"refs/heads/{BRANCH}", commit)
     git("update-ref", BASE_REF, commit)
     git("read-tree", "--reset", "-u", commit)
-
-
-def _excludes(repository: Repository) -> bytes:
-    try:
-        return Path(repository.exclude_files[0]).read_bytes() + b"\n"
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
 
 
 def _sync(folder: str) -> None:

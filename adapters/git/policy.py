@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Set
-from pathlib import Path
 from typing import Final
 
 from ...domain import canonical
 from ...ports.workspace import MARKER_NAME
 from .repository import Repository
+from .users_files import content_of
 
 RULES: Final = {
     "version": 1,
@@ -31,7 +31,7 @@ def policy_hash(repository: Repository) -> str:
         OSError: the rules could not be read.
     """
     around = [os.path.join(folder, ".gitignore") for folder in repository.folders_around]
-    ignored = [_rules(Path(file)) for file in (*repository.exclude_files, *around)]
+    ignored = [_rules(file) for file in (*repository.exclude_files, *around)]
     folded = [repository.is_true(fact) for fact in ("core.ignorecase", "core.precomposeunicode")]
     return canonical.sha256_hex(canonical.encode({"rules": RULES, "ignored": ignored, "folded": folded}))
 
@@ -57,12 +57,8 @@ class Own:
         return beginning | (self._names & paths)
 
 
-def _rules(file: Path) -> str:
+def _rules(file: str) -> str:
     """The digest of the lines that mean something, without the one that we add ourselves."""
-    try:
-        data = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        data = b""
-    lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
+    lines = [line.rstrip(b"\r") for line in content_of(file).split(b"\n")]
     meant = [line for line in lines if line.strip() and not line.startswith(b"#") and line != MARKER_NAME.encode()]
     return hashlib.sha256(b"\n".join(meant)).hexdigest()

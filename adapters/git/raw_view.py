@@ -21,6 +21,7 @@ from .folder_lock import folder_lock
 from .policy import Own
 from .program import NO_CONFIG_OF_THE_USER, Ended, failure, run_git
 from .repository import Repository
+from .users_files import content_of
 
 RAW_ATTRIBUTES: Final = b"* -text -ident -filter !eol !working-tree-encoding\n"
 VIEW_PREFIX: Final = "view-"
@@ -119,14 +120,7 @@ def _furnish(repository: Repository, folder: str, own: Own) -> None:
     (root / "config").write_bytes(_config(repository))
     (root / "info" / "attributes").write_bytes(RAW_ATTRIBUTES)
     lines = [exclude_line(path) for path in own.paths if b"\n" not in path]
-    (root / "info" / "exclude").write_bytes(_content(repository.exclude_files[0]) + b"\n" + b"".join(lines))
-
-
-def _content(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
+    (root / "info" / "exclude").write_bytes(content_of(repository.exclude_files[0]) + b"\n" + b"".join(lines))
 
 
 def exclude_line(path: bytes) -> bytes:

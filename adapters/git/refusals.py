@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Final
 
 from ...ports.checkpoints import Unsupported, WhyUnsupported
 from .policy import Own
 from .program import CannotAnswer, failure
 from .raw_view import RawView
+from .users_files import content_of
 
 PATHS_SHOWN_MAX: Final = 20
 NESTED: Final = "a repository of its own, which Git sees as one thing, is in it"
@@ -65,20 +65,13 @@ def refuse_lfs(view: RawView, paths: Iterable[bytes]) -> None:
     inside = [os.path.join(top, path) for path in paths if path.endswith(ATTRIBUTES)]
     outside = [os.path.join(folder, ".gitattributes") for folder in (*repository.folders_around, repository.folder)]
     files = [*inside, *map(os.fsencode, (*outside, *repository.attribute_files))]
-    if not any(b"filter=lfs" in _text(file) for file in files):
+    if not any(b"filter=lfs" in content_of(file) for file in files):
         return
     ended = repository.run("ls-files", "-z", "--full-name", "--", ":(attr:filter=lfs)", index=view.index)
     if ended.status:
         raise failure(repository.top, ["ls-files"], ended)
     if found := [path for path in ended.out.split(b"\0") if path]:
         raise refused(WhyUnsupported.LFS, "the content of some files is kept by Git LFS", found)
-
-
-def _text(file: bytes) -> bytes:
-    try:
-        return Path(os.fsdecode(file)).read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return b""
 
 
 def refuse_everything_ignored(view: RawView, own: Own) -> None:
