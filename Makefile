@@ -2,6 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/stamp
+PYTEST := $(PY) -m pytest -q -n auto --dist worksteal
 # The folders are checked as the package safepoint, through a link that .ci/venv makes.
 PACKAGES := -m safepoint -m safepoint.__main__ -p safepoint.domain -p safepoint.application -p safepoint.ports -p safepoint.adapters
 
@@ -22,19 +23,19 @@ demo: $(STAMP) ## watch an agent being killed in the middle of a tool call, and 
 	@$(VENV)/bin/safepoint demo
 
 test: $(STAMP) ## run every test except the soak
-	@$(PY) -m pytest -q -n auto --dist worksteal
+	@$(PYTEST)
 
 crash: $(STAMP) ## run the crash tests alone
-	@$(PY) -m pytest -q -n auto --dist worksteal tests/crash
+	@$(PYTEST) tests/crash
 
 crash-soak: $(STAMP) ## kill at 2,000 random instants
-	@$(PY) -m pytest -q -n auto --dist worksteal -m soak tests --ignore=tests/exploration --deselect=tests/crash/test_races.py
+	@$(PYTEST) -m soak tests --ignore=tests/exploration --deselect=tests/crash/test_races.py
 
 damage-soak: $(STAMP) ## flip every byte of a store; look 100,000 times beside writers
-	@$(PY) -m pytest -q -n auto --dist worksteal -m soak tests/adapters/sqlite
+	@$(PYTEST) -m soak tests/adapters/sqlite
 
 races-soak: $(STAMP) ## let two to four processes race for a session 800 times more
-	@$(PY) -m pytest -q -n auto --dist worksteal -m soak tests/crash/test_races.py
+	@$(PYTEST) -m soak tests/crash/test_races.py
 
 explore: $(STAMP) ## explore every order of commits and kills of the large scenarios, and print how many states; hours
 	@$(PY) -m pytest -q -s -n 0 -m "soak or not soak" tests/exploration
