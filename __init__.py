@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
     from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
     from .adapters.embedding.messages import messages, step, tool_call
+    from .adapters.embedding.own_process import OpenedBeforeFork
     from .adapters.embedding.parts import WorkspaceUnusable
     from .adapters.embedding.recorded import RecordedRun
     from .adapters.embedding.runtime import Runtime
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .adapters.tools.decorator import tool
     from .adapters.tools.promised_tool import contract
     from .application.budget import BudgetSpent
+    from .application.child_runs import ChildRunExists, ParentNotOpen
+    from .application.current_call import current_call
     from .application.decide_permission import UnknownQuestion
     from .application.open_call import Answer, CallRefused, OpenCall, OutcomeNotDeclared, RunStopped
     from .application.ownership import SessionBusy
@@ -52,6 +55,7 @@ __all__ = [
     "Budgets",
     "CallRefused",
     "CallsUnanswered",
+    "ChildRunExists",
     "Composition",
     "Continue",
     "Continued",
@@ -61,7 +65,9 @@ __all__ = [
     "HistoryUnusable",
     "NamedModel",
     "OpenCall",
+    "OpenedBeforeFork",
     "OutcomeNotDeclared",
+    "ParentNotOpen",
     "Park",
     "ParkReason",
     "Parked",
@@ -90,6 +96,7 @@ __all__ = [
     "WorkspaceUnusable",
     "WriteRefused",
     "contract",
+    "current_call",
     "events",
     "messages",
     "open",
@@ -104,6 +111,7 @@ _HOMES: Final = {
     "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
     "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
+    "adapters.embedding.own_process": ("OpenedBeforeFork",),
     "adapters.embedding.parts": ("WorkspaceUnusable",),
     "adapters.embedding.recorded": ("RecordedRun",),
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
@@ -113,6 +121,8 @@ _HOMES: Final = {
     "adapters.tools.decorator": ("tool",),
     "adapters.tools.promised_tool": ("contract",),
     "application.budget": ("BudgetSpent",),
+    "application.child_runs": ("ChildRunExists", "ParentNotOpen"),
+    "application.current_call": ("current_call",),
     "application.decide_permission": ("UnknownQuestion",),
     "application.open_call": ("Answer", "CallRefused", "OpenCall", "OutcomeNotDeclared", "RunStopped"),
     "application.ownership": ("SessionBusy",),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..application.cancel_run import CancelRun
     from ..application.capture_content import CaptureContent
     from ..application.check_deploy import CheckDeploy
+    from ..application.child_runs import ChildRuns
     from ..application.collect_garbage import CollectGarbage
     from ..application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere, Handled
     from ..application.copied_folders import CopiedFolders
@@ -109,6 +110,7 @@ else:  # most processes need few of them: each is imported when it is first made
     CaptureContent = later("..application.capture_content", "CaptureContent")
     CollectGarbage = later("..application.collect_garbage", "CollectGarbage")
     CheckDeploy = later("..application.check_deploy", "CheckDeploy")
+    ChildRuns = later("..application.child_runs", "ChildRuns")
     AtOwner = later("..application.commands_from_elsewhere", "AtOwner")
     CommandsFromElsewhere = later("..application.commands_from_elsewhere", "CommandsFromElsewhere")
     CopiedFolders = later("..application.copied_folders", "CopiedFolders")
@@ -374,8 +376,9 @@ class Composition(containers.DeclarativeContainer):
         sink,
         cancel_bound_seconds=settings.provided.cancel_bound_seconds,
     )
+    child_runs = providers.Factory(ChildRuns, events)
     run_turn = providers.Factory(
-        RunTurn, ownership, repair_family, start_turn, drive_run, capture_content, copied_folders
+        RunTurn, ownership, repair_family, start_turn, drive_run, capture_content, copied_folders, child_runs
     )
     cancel_run = providers.Factory(CancelRun, ledger, ownership, repair_family, live_runs, at_owner, spines)
     decide_permission = providers.Factory(

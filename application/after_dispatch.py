@@ -19,6 +19,7 @@ from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import Settled, ToolContext
 from .before_dispatch import Ready, let_go
+from .current_call import handed
 from .implementations import Implementations
 from .late_outcome import LateOutcomes
 from .run_recorder import RunRecorder
@@ -79,7 +80,8 @@ class AfterDispatch:
         cancel = CallCancel(self._stopping)
         context = self._context(call, ready.dispatch, cancel)
         late = partial(self._late_outcomes, self._recorder.owned, call, ready.dispatch)
-        settled = await self._implementations.run(ready.bound, arguments, context, cancel, ready.slot, late)
+        with handed(context):  # tasks and threads of the implementation inherit it
+            settled = await self._implementations.run(ready.bound, arguments, context, cancel, ready.slot, late)
         await self._commit(call, ready, settled)
 
     async def _not_started(self, call: ToolCalled, ready: Ready) -> None:

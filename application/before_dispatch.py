@@ -6,10 +6,11 @@ import contextlib
 from dataclasses import dataclass
 from functools import partial
 
+from ..domain.child_runs import reserved_child_run
 from ..domain.errors import RefusedWithoutEffect
 from ..domain.events.event import Json
 from ..domain.events.tool import Life, ToolCalled, ToolDispatched
-from ..domain.identifiers import OperationId
+from ..domain.identifiers import OperationId, RunId
 from ..domain.operation.watch_list import is_certain
 from ..domain.reasons import ResponseCode
 from ..domain.tool_results import refused
@@ -77,6 +78,8 @@ class BeforeDispatch:
 
     async def _evidence(self, bound: BoundCall) -> Returned[Json] | Raised | None:
         """The tool's own code: it may raise anything, and is not waited for after the bound of a stop."""
+        if bound.child_run:
+            return Returned(reserved_child_run(self._ids.fresh(RunId)))
         if bound.evidence_of is None:
             return Returned(None)
         computing = AbandonableCall(partial(bound.evidence, self._workspace), "safepoint evidence")

@@ -18,6 +18,7 @@ from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import SupervisedSlot, Supervisor, SupervisorUnavailable
 from ..ports.tool_catalog import BoundCall, Settled, ToolCatalog, ToolContext
 from .async_ledger import AsyncLedger
+from .current_call import handed
 from .implementations import Implementations
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
@@ -129,14 +130,9 @@ class DeliverAgain:
         cancel = CallCancel(delivery.stopping)
         uncertain = delivery.uncertain
         self._failpoints.hit(Failpoint.IMPLEMENTATION_RUNNING)
-        settled = await implementations.run(
-            delivery.bound,
-            uncertain.arguments,
-            self._context(delivery, cancel),
-            cancel,
-            slot,
-            partial(self._late, delivery),
-        )
+        context, late = self._context(delivery, cancel), partial(self._late, delivery)
+        with handed(context):
+            settled = await implementations.run(delivery.bound, uncertain.arguments, context, cancel, slot, late)
         self._failpoints.hit(Failpoint.EFFECT_DONE)
         return settled
 

@@ -47,6 +47,8 @@ def _unusable(reconciler: Any, observed: object) -> str | None:
         return "with a version that is none"
     if not isinstance(said.observation, Observation) or not isinstance(said.detail, str):
         return "something that is no observation"
+    if said.waits_for is not None:
+        parse_id(said.waits_for, "session id")
     digest = said.evidence_digest
     if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
         return "with a digest that is none"

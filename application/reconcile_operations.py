@@ -187,7 +187,9 @@ class ReconcileOperations:
         if isinstance(observed, LeftAlone):
             return observed
         if observed.observation is Observation.HANDLE_RUNNING:
-            return LeftAlone(Left.HANDLE_RUNNING, observed.detail)
+            child = observed.waits_for
+            why = Left.HANDLE_RUNNING if child is None else Left.CHILD_INTERRUPTED
+            return LeftAlone(why, observed.detail, child=child)
         if wrong := misfit(contract.mode, observed):
             return LeftAlone(
                 Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} answered {wrong}, which settles nothing"

@@ -50,6 +50,8 @@ class Left(StrEnum):
     """Somebody stopped before it was done."""
     HANDLE_RUNNING = "handle_running"
     """What it started has not come to its end."""
+    CHILD_INTERRUPTED = "child_run_interrupted"
+    """The run that it started was interrupted, and can be resumed: its end is then the outcome."""
     MOVED_ON = "moved_on"
     """Others wrote to its run all the while."""
 
@@ -61,12 +63,14 @@ class LeftAlone(NamedTuple):
         detail: for people, without content of the run.
         processes: what may still run.
         folders: those of which one is a copy; the last is the one that was named.
+        child: the session of the child run that was interrupted.
     """
 
     why: Left
     detail: str = ""
     processes: tuple[ProcessInfo, ...] = ()
     folders: tuple[str, ...] = ()
+    child: SessionId | None = None
 
 
 class Completed(NamedTuple):

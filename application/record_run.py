@@ -16,6 +16,7 @@ from ..domain.events.run import Budgets
 from ..domain.explanations import explain
 from ..domain.identifiers import SessionId
 from .agent import Agent
+from .child_runs import ParentCall
 from .drive_run import DriveRun
 from .plan_resume import PlanRequest
 from .reconcile_operations import Hands
@@ -82,6 +83,7 @@ class RecordRun:
         *,
         context: ContextChoice = ALL,
         budgets: Budgets | None = None,
+        parent: ParentCall | None = None,
     ) -> AsyncIterator[RecordedRun]:
         """A new turn, open inside the block.
 
@@ -94,14 +96,17 @@ class RecordRun:
             tasks: outlives the block, in the same event loop.
             context: what of the earlier turns the model is shown.
             budgets: what the turn may use, its continuations included.
+            parent: the call that starts it as its child run.
 
         Raises:
+            ChildRunExists: the call has begun its child run already.
+            ParentNotOpen: the call has its outcome.
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
             CallsUnanswered: on leaving: the loop was done, and calls of its last step have no answer; the end is
                 recorded.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
-        begun, _ = await self._run_turn.begin(session_id, text, agent, context=context, budgets=budgets)
+        begun, _ = await self._run_turn.begin(session_id, text, agent, context=context, budgets=budgets, parent=parent)
         async with self._driven(begun, agent, tasks) as run:
             yield run
 

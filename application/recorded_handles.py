@@ -10,31 +10,22 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from ..domain import canonical
+from ..domain.child_runs import child_run_of, is_reserved
 from ..domain.errors import StoreError
 from ..domain.events.event import Json
-from ..domain.events.model import ModelText
-from ..domain.events.run import RunEnded, RunStatus
+from ..domain.events.run import RunStatus
 from ..domain.events.tool import Effect, Life, Observation
-from ..domain.identifiers import OperationId, RunId, run_stream
-from ..domain.run.state import Run
-from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
+from ..domain.identifiers import OperationId, RunId
+from ..domain.sealing import DamagedEvent
 from ..domain.tool_results import PreparedResult, prepare_result, refused
-from ..ports.event_store import EventReader, EventStore
+from ..ports.event_store import EventStore
 from ..ports.reconciler import AskedOperation, Observed, Reconciler
 from ..ports.supervised import OperationStatus, Progress
 from ..ports.supervisor import Supervisor
-from .states import events_after, load, standing_of
+from .child_runs import Absent, AnotherRun, Ended, Interrupted, Open, TooDeep, child_run
+from .states import standing_of
 
-CHILD_RUN: Final = "child_run"
-"""Member of a dispatch's evidence: the id of the run that the call starts in this store, in a session of its own."""
-DEPTH_MAX: Final = 64
-"""How many continuations of a child run are followed."""
 _OUTPUT_LOST: Final = "not kept: the process that read it died before it was recorded"
-
-
-def child_run_evidence(run_id: RunId) -> dict[str, Json]:
-    """What a tool that starts a child run gives as its evidence, before it does."""
-    return {CHILD_RUN: run_id}
 
 
 class RecordedHandles(Reconciler):
@@ -59,10 +50,10 @@ class RecordedHandles(Reconciler):
 
     def observe(self, asked: AskedOperation) -> Observed:
         """Look the handle up; a child run that cannot be read has not come to its end, as far as anybody knows."""
-        child = asked.evidence.get(CHILD_RUN) if isinstance(asked.evidence, dict) else None
-        if isinstance(child, str) and child:
+        child = child_run_of(asked.evidence)
+        if child is not None:
             try:
-                return self._child(RunId(child))
+                return self._child(asked, child)
             except (StoreError, DamagedEvent) as error:
                 return Observed(Observation.HANDLE_RUNNING, detail=f"run {child} cannot be read: {error}")
         if asked.dispatch.life is Life.SUPERVISED:
@@ -88,50 +79,53 @@ class RecordedHandles(Reconciler):
                 end = f"signal {status.signal}" if status.exit_code is None else f"exit status {status.exit_code}"
                 return Observed(Observation.HANDLE_SETTLED, _ended(status), digest, f"it ended with {end}")
 
-    def _child(self, run_id: RunId) -> Observed:
+    def _child(self, asked: AskedOperation, run_id: RunId) -> Observed:
+        reserved = is_reserved(asked.evidence)
         with self._store.snapshot() as reader:
-            for _ in range(DEPTH_MAX):
-                run = _run(reader, run_id)
-                if run.claimed is None:
-                    return _of_child(reader, run_id, run)
-                run_id = run.claimed.target.run_id
-        return Observed(Observation.HANDLE_RUNNING, detail=f"run {run_id} was continued more often than is followed")
+            found = child_run(reader, run_id, asked.operation_id if reserved else None)
+            vouched = reserved and not standing_of(reader, asked.dispatch.run_id).foreign
+        match found:
+            case Absent() if vouched:  # only the call itself could have begun it, and that is over
+                answer = refused("the run that it was to start was never begun")
+                detail = f"run {run_id} was never begun"
+                return Observed(Observation.HANDLE_SETTLED, answer, _digest({"absent": run_id}), detail)
+            case Absent():
+                return Observed(Observation.HANDLE_UNKNOWN, detail=f"this store has nothing of run {run_id}")
+            case AnotherRun():
+                return Observed(Observation.HANDLE_UNKNOWN, detail=f"run {run_id} was not started by this call")
+            case Open():
+                return Observed(Observation.HANDLE_RUNNING, detail=f"run {found.run_id} has not ended")
+            case Interrupted():
+                return _interrupted(found)
+            case TooDeep():
+                detail = f"run {found.run_id} was continued more often than is followed"
+                return Observed(Observation.HANDLE_RUNNING, detail=detail)
+            case Ended():
+                return _of_ended(found)
 
 
-def _run(reader: EventReader, run_id: RunId) -> Run:
-    standing_of(reader, run_id)
-    return load(reader, run_stream(run_id)).run()
+def _interrupted(child: Interrupted) -> Observed:
+    where = f"run {child.run_id} of session {child.session_id} was interrupted"
+    if child.superseded:
+        return Observed(Observation.HANDLE_RUNNING, detail=f"{where}, and a later turn has taken its place")
+    detail = f"{where}, and can be continued"
+    return Observed(Observation.HANDLE_RUNNING, detail=detail, waits_for=child.session_id)
 
 
-def _of_child(reader: EventReader, run_id: RunId, run: Run) -> Observed:
-    """How a child run stands that nobody has continued."""
-    if run.opening is None:
-        return Observed(Observation.HANDLE_UNKNOWN, detail=f"this store has nothing of run {run_id}")
-    if run.ended is None:
-        return Observed(Observation.HANDLE_RUNNING, detail=f"run {run_id} has not ended")
-    if run.ended.recovered:
-        where = f"run {run_id} of session {run.opening.session_id}"
-        return Observed(Observation.HANDLE_RUNNING, detail=f"{where} was interrupted, and can be continued")
-    facts = _told(reader, run_id, run.ended)
-    failed = run.ended.status is not RunStatus.COMPLETED
-    prepared = prepare_result(facts)
-    answer = PreparedResult(
-        prepared.result, failed, Effect.DONE, prepared.code, prepared.original_length, prepared.original_digest
-    )
-    detail = f"run {run_id} ended {run.ended.status.value}"
-    return Observed(Observation.HANDLE_SETTLED, answer, _digest(facts), detail)
-
-
-def _told(reader: EventReader, run_id: RunId, ended: RunEnded) -> dict[str, Json]:
+def _of_ended(child: Ended) -> Observed:
     """What a child run came to: how it ended, and the text of its last step."""
-    step, texts = "", list[str]()
-    for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
-        if isinstance(sealed.event, ModelText):
-            if sealed.event.step_id != step:
-                step, texts = sealed.event.step_id, []
-            texts.append(sealed.event.text)
-    failure = None if ended.failure_class is None else str(ended.failure_class)
-    return {"run_id": run_id, "status": ended.status.value, "failure_class": failure, "text": "".join(texts)}
+    status, failure = child.ended.status, child.ended.failure_class
+    facts: dict[str, Json] = {
+        "run_id": child.run_id,
+        "status": status.value,
+        "failure_class": None if failure is None else str(failure),
+        "text": child.text,
+    }
+    told = prepare_result(facts)
+    failed = status is not RunStatus.COMPLETED
+    answer = PreparedResult(told.result, failed, Effect.DONE, told.code, told.original_length, told.original_digest)
+    detail = f"run {child.run_id} ended {status.value}"
+    return Observed(Observation.HANDLE_SETTLED, answer, _digest(facts), detail)
 
 
 def _ended(status: OperationStatus) -> PreparedResult:

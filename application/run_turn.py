@@ -13,6 +13,7 @@ from ..ports.checkpoints import Checkpoint
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .capture_content import NOWHERE, CaptureContent
+from .child_runs import ChildRunExists, ChildRuns, Ended, ParentCall
 from .copied_folders import CopiedFolders
 from .drive_run import DriveRun
 from .live_runs import LiveRun
@@ -48,7 +49,11 @@ class TurnResult:
 
 
 class RunTurn:
-    """Runs one user message to its end."""
+    """Runs one user message to its end.
+
+    Args:
+        children: knows which child runs were begun; None where none are.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class RunTurn:
         drive: DriveRun,
         capture: CaptureContent = NOWHERE,
         copied: CopiedFolders | None = None,
+        children: ChildRuns | None = None,
     ) -> None:
         self._ownership = ownership
         self._repair = repair
@@ -65,6 +71,7 @@ class RunTurn:
         self._drive = drive
         self._capture = capture
         self._copied = copied
+        self._children = children
 
     async def __call__(
         self,
@@ -76,6 +83,7 @@ class RunTurn:
         *,
         context: ContextChoice = ALL,
         budgets: Budgets | None = None,
+        parent: ParentCall | None = None,
     ) -> TurnResult:
         """Run a turn.
 
@@ -85,8 +93,12 @@ class RunTurn:
             started: told how to stop the run.
             context: what a person or the host says of the history; by default all of it is given.
             budgets: what the turn may use, its continuations included; by default it is not bounded.
+            parent: the call that starts it as its child run. Begun by the same request before, and ended, it is not
+                run again: what it came to is answered.
 
         Raises:
+            ChildRunExists: the call has begun its child run, by another request, or it has not ended.
+            ParentNotOpen: the call has its outcome.
             SessionBusy: another process owns the session.
             SessionQuarantined: its head run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
@@ -95,7 +107,13 @@ class RunTurn:
             CheckpointsUnusable: the content of the workspace cannot be kept as was asked for; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
-        begun, repaired = await self.begin(session_id, text, agent, context=context, budgets=budgets)
+        try:
+            begun, repaired = await self.begin(session_id, text, agent, context=context, budgets=budgets, parent=parent)
+        except ChildRunExists as exists:
+            if exists.same and isinstance(exists.found, Ended):
+                repaired = Repaired(session_id, RepairKind.NOTHING_OPEN)
+                return TurnResult(session_id, exists.found.run_id, exists.found.outcome, repaired)
+            raise
         if begun.not_bound is not None:
             screen.say_not_bound(begun.not_bound)
         outcome = await self._drive(begun, agent, screen, started)
@@ -109,21 +127,26 @@ class RunTurn:
         *,
         context: ContextChoice = ALL,
         budgets: Budgets | None = None,
+        parent: ParentCall | None = None,
     ) -> tuple[Begun, Repaired]:
         """Own the session, repair it and open the run, for whoever drives it; raises as running a turn does."""
         check_said(text)
+        if parent is not None:
+            if self._children is None:
+                raise ValueError("no child run can be begun here: nobody knows which were")
+            await in_thread(partial(self._children.require_new, parent, session_id, text))
         owned = await in_thread(partial(self._own, session_id, agent))
         try:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
             captured = await self._capture.for_turn(agent)
-            begun = await self._start(owned, agent, text, context, budgets)
+            begun = await self._start(owned, agent, text, context, budgets, parent)
         except StoreError:
             self._ownership.keep(owned)  # whether the run was opened is not known
             raise
         except BaseException:
-            await in_thread(partial(self._release, owned))
+            await in_thread(partial(self._ownership.give_up, owned))
             raise
         match captured:
             case None:
@@ -137,9 +160,3 @@ class RunTurn:
         if self._copied is not None:
             self._copied.require_one(str(agent.workspace))
         return self._ownership.own(session_id)
-
-    def _release(self, owned: Owned) -> None:
-        try:
-            self._ownership.release(owned)
-        except StoreError:
-            self._ownership.keep(owned)  # what went wrong before is what the caller must hear

@@ -20,6 +20,7 @@ from ..ports.event_store import EventStore
 from ..ports.workspace import CouldNotLook
 from .agent import Agent
 from .async_ledger import AsyncLedger
+from .child_runs import ParentCall
 from .ledger import Receipt
 from .ownership import Owned
 from .spines import Spines
@@ -87,7 +88,13 @@ class StartTurn:
         self._protocol = protocol
 
     async def __call__(
-        self, owned: Owned, agent: Agent, text: str, choice: ContextChoice = ALL, budgets: Budgets | None = None
+        self,
+        owned: Owned,
+        agent: Agent,
+        text: str,
+        choice: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+        parent: ParentCall | None = None,
     ) -> Begun:
         """Admit and open a run with its user message, in one commit.
 
@@ -97,6 +104,7 @@ class StartTurn:
             text: the user's message, not empty.
             choice: what a person or the host says of the history.
             budgets: what the turn may use, its continuations included.
+            parent: the call that starts it, as a child run under the id that its T1 recorded.
 
         Raises:
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown.
@@ -106,11 +114,13 @@ class StartTurn:
         session = await self._ledger.session(owned.session_id)
         head = None if session.head is None else session.head.run_id
         identity = self._spines.identity(owned.session_id)
+        if parent is not None:
+            identity = identity._replace(run_id=parent.child_run)
         make = partial(
             self._context, owned.session_id, head, identity.run_id, agent, text, choice, given_up=session.abandoned
         )
         context = await to_thread.run_sync(make)
-        attempt = StartAttempt(self._command(owned, identity, agent, text, context, budgets))
+        attempt = StartAttempt(self._command(owned, identity, agent, text, context, budgets, parent))
         try:
             receipt, proof = await attempt(self._ledger)
         except StoreUnavailable:
@@ -127,6 +137,7 @@ class StartTurn:
         text: str,
         context: TurnContext,
         budgets: Budgets | None,
+        parent: ParentCall | None,
     ) -> OpenRun:
         opened = RunOpened(
             **self._spines.run(identity),
@@ -136,6 +147,9 @@ class StartTurn:
             protocol=self._protocol,
             incarnation_id=owned.incarnation_id,
             epoch=owned.epoch,
+            parent_session_id=None if parent is None else parent.session_id,
+            parent_run_id=None if parent is None else parent.run_id,
+            parent_operation_id=None if parent is None else parent.operation_id,
             context=context.recorded,
         )
         admitted = RunAdmitted(
@@ -143,7 +157,7 @@ class StartTurn:
             run_id=identity.run_id,
             turn_id=identity.turn_id,
             invocation_id=identity.invocation_id,
-            kind=RunKind.TURN,
+            kind=RunKind.TURN if parent is None else RunKind.CHILD,
         )
         return OpenRun(
             owned.session_id,

@@ -15,7 +15,7 @@ from typing import Protocol
 from ..domain.errors import SafepointError
 from ..domain.events.event import Json
 from ..domain.events.tool import Observation, RecordedContract, ToolCalled, ToolDispatched
-from ..domain.identifiers import OperationId, key_of
+from ..domain.identifiers import OperationId, SessionId, key_of
 from ..domain.tool_results import PreparedResult
 
 
@@ -74,12 +74,14 @@ class Observed:
             completes the operation.
         evidence_digest: of what was read, for the record; None where nothing could be read.
         detail: for people, without content: which path, what differs.
+        waits_for: of `handle_running`: the session whose interrupted run has to be resumed before there is an end.
     """
 
     observation: Observation
     result: PreparedResult | None = None
     evidence_digest: str | None = None
     detail: str = ""
+    waits_for: SessionId | None = None
 
 
 class Reconciler(Protocol):

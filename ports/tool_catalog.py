@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..domain import tool_results
+from ..domain.child_runs import child_run_of
 from ..domain.errors import RefusedWithoutEffect
 from ..domain.events.event import Json
 from ..domain.events.run import ToolProfile
 from ..domain.events.tool import Effect, Life, RecordedContract, RecoveryMode
-from ..domain.identifiers import ExecutionIdentity, OperationId
+from ..domain.identifiers import ExecutionIdentity, OperationId, RunId
 from ..domain.tool_results import PreparedResult
 from .cancel_signal import CancelSignal
 from .failpoints import Failpoints
@@ -81,6 +82,11 @@ class ToolContext:
     failpoints: Failpoints
     evidence: Json = None
     redelivery: bool = False
+
+    @property
+    def child_run(self) -> RunId | None:
+        """The id that T1 recorded for the run that this call starts; None where the tool declares no child run."""
+        return child_run_of(self.evidence)
 
     def cancelled(self) -> bool:
         """True when the tool should stop."""
@@ -186,6 +192,7 @@ class BoundCall:
         format: makes strict JSON of what the implementation returned; it may fail or hang, so it is called within a
             bound.
         elsewhere: only a loop of others can carry it out; what stands for the implementation refuses.
+        child_run: it starts a run of its own, whose id is made before T1 and is its evidence.
     """
 
     tool_name: str
@@ -199,6 +206,7 @@ class BoundCall:
     evidence_of: Callable[[Workspace], Json] | None = field(default=None, repr=False)
     format: Callable[[object], object] | None = field(default=None, repr=False)
     elsewhere: bool = False
+    child_run: bool = False
 
     def carried_out_by(self, function: Callable[..., Any]) -> BoundCall:
         """The same call, with a function that takes its arguments by name; what was promised stays."""

@@ -40,6 +40,7 @@ _LEFT: Final = {
     Left.NOT_DELIVERED: "it was tried once more, and what came back does not say what the first delivery did",
     Left.STOPPED: "it was stopped",
     Left.HANDLE_RUNNING: "what it started has not come to its end",
+    Left.CHILD_INTERRUPTED: "the run that it started was interrupted; resumed, that comes to an end",
     Left.MOVED_ON: "its run does not stand still",
 }
 _BECAME: Final = {Completed: "completed", NowParked: "parked", LeftAlone: "left"}
@@ -51,6 +52,7 @@ AGAIN: Final = frozenset(
         Left.NOT_DELIVERED,
         Left.STOPPED,
         Left.HANDLE_RUNNING,
+        Left.CHILD_INTERRUPTED,
         Left.MOVED_ON,
     }
 )
@@ -96,6 +98,7 @@ def _document(one: OperationReconciled) -> Json:
         "code": left.why.value if left else became.reason.value if isinstance(became, NowParked) else None,
         "is_error": became.is_error if isinstance(became, Completed) else None,
         "detail": became.detail,
+        "child": None if left is None else left.child,
         "processes": [{"pid": process.pid, "name": process.name} for process in (left.processes if left else ())],
     }
 
@@ -114,6 +117,8 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 again = again or why in AGAIN
                 if why in {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
                     yield from settling(commands, one.operation_id, one.tool_name)
+                if one.became.child is not None:
+                    yield WayOn(commands.about("plan", one.became.child), "see what a resume of that run would do")
                 if one.became.folders:
                     copied.add(one.became.folders)
             case Completed():

@@ -5,7 +5,7 @@ Needs the extra `langgraph`. See `docs/frameworks/langgraph.md`.
 
 from __future__ import annotations
 
-from ..embedding.current_call import current_call
+from ...application.current_call import current_call
 from .blocking import SyncThreads, SyncTurn
 from .checkpointer import SafeCheckpointer
 from .promises import promised

@@ -11,10 +11,10 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
+from ...application.current_call import handed
 from ...application.open_call import CallRefused, OpenCall
 from ...domain.events.tool import ToolCalled
 from ...ports.tool_catalog import BoundCall, ToolCatalog
-from ..embedding.current_call import handed
 from .messages import result_id, shown
 from .refusals import InterruptInTool, StateDiffers
 from .turn import Turn

@@ -10,10 +10,10 @@ import pydantic
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
+from ...application.current_call import handed
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
 from ...ports.tool_catalog import Arguments, AsyncCall, BoundCall, Implementation, SchemaMismatch, ToolContext
-from ..embedding.current_call import handed
 from ..tools.declaration import ByArguments, Declaration, checked_declaration
 from ..tools.promise import bound_call, tool_spec
 

@@ -5,7 +5,7 @@ Needs the extra `openai-agents`. See `docs/frameworks/openai-agents.md`.
 
 from __future__ import annotations
 
-from ..embedding.current_call import current_call
+from ...application.current_call import current_call
 from ..embedding.unrecordable import AgentUnsupported, NotRecordable
 from .model import RecordedModel
 from .promised import promised

@@ -14,9 +14,9 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext as TheirContext
 
+from ...application.current_call import handed
 from ...application.open_call import CallRefused
 from ...domain.canonical import encode
-from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
 from ..histories.spelling import result_text

@@ -5,7 +5,7 @@ Needs the extra `pydantic-ai`. See `docs/frameworks/pydantic-ai.md`.
 
 from __future__ import annotations
 
-from ..embedding.current_call import current_call
+from ...application.current_call import current_call
 from ..embedding.unrecordable import AgentUnsupported, NotRecordable
 from .messages import history
 from .promised import promised

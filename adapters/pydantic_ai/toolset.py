@@ -10,9 +10,9 @@ from pydantic_ai import CallDeferred, ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
 
+from ...application.current_call import handed
 from ...application.open_call import Answer, CallRefused, OpenCall
 from ...domain.canonical import encode
-from ..embedding.current_call import handed
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
 from ..histories.spelling import result_text

@@ -52,6 +52,7 @@ class Declaration:
     repeat_free: bool = False
     supervised: bool | None = None
     writes_workspace: bool | ByArguments[bool] | None = None
+    child_run: bool = False
     evidence: Callable[[Mapping[str, Any], Workspace], Json] | None = field(default=None, repr=False)
     format_result: Callable[[Any], object] | None = field(default=None, repr=False)
 
@@ -90,4 +91,8 @@ def checked_declaration(function: Callable[..., Any] | str, declared: dict[str, 
             raise wrong("idempotent needs key_valid_seconds: how long its receiver knows a key")
         if not idempotent and declaration.key_valid_seconds is not None:
             raise wrong("key_valid_seconds means something for idempotent only")
+    if declaration.child_run and declaration.recovery is not RecoveryMode.REATTACH:
+        raise wrong("child_run needs recovery='reattach': the child is found again by its run id")
+    if declaration.child_run and declaration.evidence is not None:
+        raise wrong("child_run is evidence itself: the id of the child's run")
     return declaration

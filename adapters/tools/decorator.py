@@ -34,6 +34,7 @@ def tool(
     repeat_free: bool = False,
     supervised: bool | None = None,
     writes_workspace: bool | ByArguments[bool] | None = None,
+    child_run: bool = False,
     evidence: Callable[[Mapping[str, Any], Workspace], Json] | None = None,
     format_result: Callable[[Any], object] | None = None,
 ) -> Callable[[FunctionT], FunctionT]: ...
@@ -61,6 +62,9 @@ def tool(function: FunctionT | None = None, /, **declared: Any) -> FunctionT | C
         repeat_free: repeating it is always fine, such as for a build.
         supervised: True to run it in a process of its own, False never to.
         writes_workspace: whether it may change files of the workspace; by default yes, unless it is replay-safe.
+        child_run: it does nothing but start a run of its own in this store, by `Session.run` or `Session.record` with
+            `parent=`; a `reattach` tool. The id of that run is recorded before the call starts, so that recovery finds
+            it.
         evidence: computes before T1 what recovery compares with later, from the arguments and the workspace; the
             function finds it again as `context.evidence`.
         format_result: makes strict JSON of what the function returns.

@@ -23,6 +23,7 @@ _PROMISES: Final = (
     "repeat_free",
     "supervised",
     "writes_workspace",
+    "child_run",
 )
 
 
@@ -77,6 +78,7 @@ def bound_call(
         no_effect_errors=declared.no_effect_errors,
         evidence_of=None if evidence is None else partial(evidence, typed),
         format=declared.format_result,
+        child_run=declared.child_run,
     )
 
 

@@ -75,6 +75,7 @@ def contract(
     no_effect_errors: tuple[type[BaseException], ...] = (),
     repeat_free: bool = False,
     writes_workspace: bool | ByArguments[bool] | None = None,
+    child_run: bool = False,
     carry_out: Callable[..., Any] | None = None,
 ) -> PromisedTool:
     """Declare what the owner of a tool promises, where a loop of its own carries the tool out.
@@ -96,6 +97,9 @@ def contract(
         no_effect_errors: exceptions that mean that nothing happened.
         repeat_free: repeating it is always fine.
         writes_workspace: whether it may change files of the workspace; by default yes, unless it is replay-safe.
+        child_run: it does nothing but start a run of its own in this store, by `Session.run` or `Session.record` with
+            `parent=`; a `reattach` tool. The id of that run is recorded before the call starts, so that recovery finds
+            it.
         carry_out: what is called with the arguments, by name, where recovery has to run the tool itself: to read again,
             or to deliver an idempotent call again. None where only its loop can; recovery then leaves it alone.
 
@@ -111,6 +115,7 @@ def contract(
         "no_effect_errors": no_effect_errors,
         "repeat_free": repeat_free,
         "writes_workspace": writes_workspace,
+        "child_run": child_run,
     }
     if is_generator(carry_out):
         raise ToolDefinitionError(name, NO_GENERATOR)

@@ -10,8 +10,8 @@ from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, NowParked
-from safepoint.application.recorded_handles import child_run_evidence
 from safepoint.application.resume_run import Continued
+from safepoint.domain.child_runs import child_run_evidence
 from safepoint.domain.errors import StoreFull
 from safepoint.domain.events.run import RunEnded
 from safepoint.domain.events.tool import Effect, Observation, RecoveryMode, ToolResponded
@@ -162,13 +162,14 @@ def test_a_child_run_that_was_interrupted_is_unknown_until_a_person_resumes_it()
     process = Process(world)
     left = became(process)
     assert isinstance(left, LeftAlone)
-    assert left.why is Left.HANDLE_RUNNING
+    assert (left.why, left.child) == (Left.HANDLE_RUNNING, None)
     assert "has not ended" in left.detail
     owned = process.ownership.own(CHILD)
     process.repair(owned)
     process.ownership.release(owned)
     left = became(process)
     assert isinstance(left, LeftAlone)
+    assert (left.why, left.child) == (Left.CHILD_INTERRUPTED, CHILD)
     assert f"run {child} of session child was interrupted, and can be continued" in left.detail
     done = go(lambda: process.resume([says("all of it")], session_id=CHILD))
     assert isinstance(done, Continued)

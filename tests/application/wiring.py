@@ -33,6 +33,7 @@ from safepoint.application.async_ledger import AsyncLedger
 from safepoint.application.cancel_run import COMMAND as CANCEL
 from safepoint.application.cancel_run import CancelRun
 from safepoint.application.capture_content import CaptureContent
+from safepoint.application.child_runs import ChildRuns, ParentCall
 from safepoint.application.commands_from_elsewhere import AtOwner, CommandsFromElsewhere
 from safepoint.application.copied_folders import CopiedFolders
 from safepoint.application.decide_permission import COMMAND as DECIDE_PERMISSION
@@ -196,7 +197,8 @@ class Process:
         )
         known = self.world.store.views.folders_of
         copied = CopiedFolders(self.world.workspaces, known)
-        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive, self.capture, copied)
+        children = ChildRuns(self.events_store)
+        self.run_turn = RunTurn(self.ownership, self.repair, self.start, self.drive, self.capture, copied, children)
         preview = RepairPreview(self.world.jobs)
         workspaces = self.world.workspaces
         self.plan = PlanResume(self.events_store, self.ownership, self.over, workspaces, preview, folders_of=known)
@@ -290,11 +292,12 @@ class Process:
         started: Callable[[LiveRun], None] = lambda live: None,
         context: ContextChoice = ALL,
         budgets: Budgets | None = None,
+        parent: ParentCall | None = None,
     ) -> TurnResult:
         """Run one user message to its end."""
         agent = self.agent(model, tools, gate)
         return await self.run_turn(
-            session_id, text, agent, screen or Screen(), started, context=context, budgets=budgets
+            session_id, text, agent, screen or Screen(), started, context=context, budgets=budgets, parent=parent
         )
 
     async def resume(

@@ -1,4 +1,4 @@
-"""What the body of a framework's tool may know of its call, since the framework calls it. SPEC section 8."""
+"""What the body of a tool may know of its call where nobody hands it a context. SPEC section 8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from ...ports.tool_catalog import ToolContext
+from ..ports.tool_catalog import ToolContext
 
 _CALL: Final[ContextVar[ToolContext | None]] = ContextVar("safepoint call", default=None)
 
