@@ -6,13 +6,12 @@ Nothing is executed here: each is a fact of the interrupted run, and resuming go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from ..domain.errors import StoreError, WriteRefused
 from ..domain.file_evidence import FileChange
 from ..domain.identifiers import ClaimId, SessionId
 from ..domain.planning.facts import SegmentFacts
@@ -174,11 +173,11 @@ class AcceptDrift:
         *,
         anyway: bool = False,
     ) -> DoneT | NothingHasDrifted | Parked:
-        try:
-            owned = self._ownership.own(session_id)
-        except SessionBusy as busy:
-            return Parked(session_id, (busy_reason(busy),))
-        with self._giving_up(owned):
+        with ExitStack() as held:
+            try:
+                owned = held.enter_context(self._ownership.held(session_id))
+            except SessionBusy as busy:
+                return Parked(session_id, (busy_reason(busy),))
             repaired = self._repair(owned)
             fresh = fresh_ids(self._ids.fresh(ClaimId), self._spines.identity(session_id))
             planned = self._plan(session_id, agent, request, fresh)
@@ -192,22 +191,6 @@ class AcceptDrift:
             elif not anyway or source is None or agent.checkpoints is None:
                 return NothingHasDrifted()
             return write(_Seen(owned, planned, source, agent.checkpoints))
-
-    @contextmanager
-    def _giving_up(self, owned: Owned) -> Iterator[None]:
-        try:
-            yield
-        except (StoreError, WriteRefused):
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._release(owned)
-            raise
-        self._release(owned)
-
-    def _release(self, owned: Owned) -> None:
-        with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
-            self._ownership.release(owned)
 
     def _rebaseline(self, agent: Agent, by: str, seen: _Seen) -> Rebaselined | Parked:
         captured: Capture = seen.checkpoints.capture(str(agent.workspace), self._new_key())

@@ -9,7 +9,7 @@ from enum import StrEnum
 from anyio import RunFinishedError
 
 from ..domain.commands import Append
-from ..domain.errors import StoreDamaged, StoreError, WriteRefused
+from ..domain.errors import StoreDamaged, WriteRefused
 from ..domain.events.run import CancelRequested
 from ..domain.identifiers import RunId, SessionId
 from ..domain.reasons import WriteRefusal
@@ -94,17 +94,9 @@ class CancelRun:
         return self._close(session_id, by)
 
     def _close(self, session_id: SessionId, by: str) -> CancelResult:
-        owned = self._ownership.own(session_id)
-        try:
+        with self._ownership.held(session_id) as owned:
             self._record(owned, by)
             repaired = self._repair(owned, cancelled_by=by)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._ownership.release(owned)
-            raise
-        self._ownership.release(owned)
         if repaired.kind is RepairKind.QUARANTINED:
             raise SessionQuarantined(repaired)
         closed = repaired.kind in (RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from anyio import RunFinishedError
 
 from ..domain.commands import AppendLate
-from ..domain.errors import SafepointError, StoreError, WriteRefused
+from ..domain.errors import SafepointError, WriteRefused
 from ..domain.events.outside import PermissionDecided, PermissionRequested
 from ..domain.events.session import GrantPosted, NoticePosted
 from ..domain.identifiers import ExecutionIdentity, RequestId, RunId, SessionId
@@ -148,20 +148,11 @@ class DecidePermission:
             except WriteRefused as refused:
                 if refused.code is not WriteRefusal.OWNER_FENCED:
                     raise  # else it has just ended and given its session up
-        owned = self._ownership.own(session_id)
-        try:
+        with self._ownership.held(session_id) as owned:
             repaired = self._repair(owned)
             if repaired.kind is RepairKind.QUARANTINED:
                 raise SessionQuarantined(repaired)
-            decision = self._late(owned, request_id, approved=approved, by=by)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._ownership.release(owned)
-            raise
-        self._ownership.release(owned)
-        return decision
+            return self._late(owned, request_id, approved=approved, by=by)
 
     def _beside(self, live: LiveRun, request_id: RequestId, *, approved: bool, by: str) -> Decision:
         """Where a run of the session is driven in this process: the question is its own, or of an earlier run."""

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from ..domain.errors import StoreError
 from ..domain.events.run import RunStatus
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .live_operations import LiveOperations
 from .live_runs import LiveRun, LiveRuns
-from .ownership import Owned, SessionBusy, SessionOwnership
+from .ownership import Owned, SessionOwnership
 from .run_agent import RunAgent, Screen
 from .run_recorder import RunRecorder
 from .start_turn import Begun
@@ -88,14 +87,7 @@ class DriveRun:
         """End the use case, and release the session as soon as nothing of it is open or lives here. SPEC section 7."""
         self._ownership.keep(owned)
         if recorder.ended:
-            self._live.when_over(owned.session_id, partial(self._release, owned))
-
-    def _release(self, owned: Owned) -> None:
-        """Release a session that no use case of this process holds; whoever holds it will release it."""
-        try:
-            self._ownership.release(self._ownership.own(owned.session_id))
-        except (SessionBusy, StoreError):
-            return  # it stays owned, and is released by its next use or with this process
+            self._live.when_over(owned.session_id, partial(self._ownership.give_up_unused, owned.session_id))
 
     def _tell(
         self,

@@ -7,12 +7,12 @@ forgetting again finishes the work, and nothing is left that no fact names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from ..domain.errors import SafepointError, StoreError, WriteRefused
+from ..domain.errors import SafepointError
 from ..domain.identifiers import OperationId, RunId, SessionId, session_stream
 from ..domain.operation.state import unanswered_of
 from ..ports.checkpoints import Checkpoints, Removed
@@ -26,7 +26,7 @@ from ..ports.views import Views
 from .forgotten_sessions import require_not_forgotten
 from .named_content import NamedContent, every_run
 from .over import OverJudge
-from .ownership import Owned, SessionOwnership
+from .ownership import SessionOwnership
 from .repair_session import Repair
 from .run_checkpoints import why_not
 from .states import readable
@@ -166,7 +166,9 @@ class ForgetSession:
             StoreError: it could not be written; forgetting again is safe.
         """
         planned = self.look(session_id)
-        with self._owned(planned.sessions):
+        with ExitStack() as held:
+            for one in planned.sessions:  # damage does not keep them from being forgotten
+                self._repair(held.enter_context(self._ownership.held(one)))
             self._require_over(session_id, planned.runs)
             planned = self.look(session_id)
             self._require_unused(session_id, planned)
@@ -195,24 +197,6 @@ class ForgetSession:
             after = page[-1].admitted_sequence or 0
             if not after:
                 return
-
-    @contextmanager
-    def _owned(self, sessions: Sequence[SessionId]) -> Iterator[None]:
-        """Own all of them, repaired as far as they can be; damage does not keep them from being forgotten."""
-        owned: list[Owned] = []
-        give_up = self._ownership.release
-        try:
-            for session_id in sessions:
-                owned.append(self._ownership.own(session_id))
-                self._repair(owned[-1])
-            yield
-        except (StoreError, WriteRefused):
-            give_up = self._ownership.keep  # what was written is not known
-            raise
-        finally:
-            for one in owned:
-                with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
-                    give_up(one)
 
     def _require_over(self, session_id: SessionId, runs: Sequence[RunId]) -> None:
         running: list[OperationId] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..domain.commands import AbandonRun
-from ..domain.errors import SafepointError, StoreDamaged, StoreError
+from ..domain.errors import SafepointError, StoreDamaged
 from ..domain.events.session import RunAbandoned
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..ports.event_store import EventStore
@@ -76,17 +76,8 @@ class GiveUpRun:
             SessionBusy: its owner lives, or could not be looked at.
             StoreError: it could not be read or written; giving up again is safe.
         """
-        owned = self._ownership.own(session_id)
-        try:
-            given_up = self._give_up(owned, by, note)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._ownership.release(owned)
-            raise
-        self._ownership.release(owned)
-        return given_up
+        with self._ownership.held(session_id) as owned:
+            return self._give_up(owned, by, note)
 
     def _give_up(self, owned: Owned, by: str, note: str) -> GivenUp:
         quarantined = self._repair(owned).kind is RepairKind.QUARANTINED

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..domain.errors import StoreError
 from ..domain.identifiers import RunId, SessionId, session_stream
 from ..domain.sealing import SealedEvent, StoredRecord
 from ..ports.event_store import (
@@ -84,16 +83,8 @@ class ImportSession:
         events = tuple(session_events(history)) + tuple(one for run in history.runs for one in run.sealed)
         runs = tuple(RunId(run.identity.run_id) for run in history.runs)
         if not self._is_there(events, judgement):
-            owned = self._ownership.own(history.session_id)
-            try:
+            with self._ownership.held(history.session_id) as owned:
                 self._keep(owned, events, judgement)
-            except StoreError:
-                self._ownership.keep(owned)
-                raise
-            except BaseException:
-                self._ownership.release(owned)
-                raise
-            self._ownership.release(owned)
             return Imported(history.session_id, runs, len(events), False, judgement)
         return Imported(history.session_id, runs, len(events), True, judgement)
 

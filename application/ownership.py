@@ -6,10 +6,11 @@ Nothing expires by time: a session is taken from an owner only when that owner i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ..domain.errors import SafepointError
+from ..domain.errors import SafepointError, StoreError
 from ..domain.identifiers import IncarnationId, SessionId
 from ..ports.incarnations import HeldIncarnation, Incarnation, Incarnations, Liveness
 from ..ports.session_owners import Ownership, SessionOwners
@@ -41,16 +42,11 @@ class SessionBusy(SafepointError):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The right to write one session: every command carries it.
-
-    Attributes:
-        after_death_of: the former owner, which is proven dead; None where there was none, or where it was fenced.
-    """
+    """The right to write one session: every command carries it."""
 
     session_id: SessionId
     incarnation_id: IncarnationId
     epoch: int
-    after_death_of: IncarnationId | None = None
 
 
 class SessionOwnership:
@@ -127,13 +123,12 @@ class SessionOwnership:
             previous = None if seen is None else seen.incarnation_id
             if seen is not None and previous == me:
                 return Owned(session_id, me, seen.epoch)
-            forced = previous is not None and previous == fencing
-            if previous is not None and not forced:
+            if previous is not None and previous != fencing:
                 self._require_dead(session_id, previous)
             taken = self._owners.take(session_id, me, seen)
             if taken is not None:
                 self._forget(session_id)
-                return Owned(session_id, me, taken.epoch, None if forced else previous)
+                return Owned(session_id, me, taken.epoch)
         raise SessionBusy(session_id, None, Liveness.ALIVE)
 
     def _require_dead(self, session_id: SessionId, previous: IncarnationId) -> None:
@@ -170,7 +165,7 @@ class SessionOwnership:
             others = [row for row in free if row.incarnation_id != me]
             for row, taken in zip(others, self._owners.take_all(me, others), strict=True):
                 if taken is not None:
-                    owned[row.session_id] = Owned(row.session_id, me, taken.epoch, row.incarnation_id)
+                    owned[row.session_id] = Owned(row.session_id, me, taken.epoch)
             owned |= {row.session_id: Owned(row.session_id, me, row.epoch) for row in free if row.incarnation_id == me}
         finally:
             for row in free:
@@ -247,6 +242,34 @@ class SessionOwnership:
                 self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
         finally:
             self._done(owned.session_id)
+
+    def give_up(self, owned: Owned) -> None:
+        """As `release`; where that cannot be written it stays owned, until its next use or the end of this process."""
+        with suppress(StoreError):
+            self.release(owned)
+
+    def give_up_unused(self, session_id: SessionId) -> None:
+        """Give a session up that no use case of this process holds; whoever holds it will give it up."""
+        with suppress(SessionBusy, StoreError):
+            self.release(self.own(session_id))
+
+    @contextmanager
+    def held(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Iterator[Owned]:
+        """Own a session for a block, as `own`, and give it up after it.
+
+        It stays owned where an error of the store, or an interruption, leaves in doubt what was written: so repair at
+        the next start finds it.
+        """
+        owned = self.own(session_id, fencing=fencing)
+        try:
+            yield owned
+        except BaseException as error:
+            if isinstance(error, StoreError) or not isinstance(error, Exception):
+                self.keep(owned)
+            else:
+                self.give_up(owned)
+            raise
+        self.give_up(owned)
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -206,10 +205,10 @@ class ResumeRun:
             self._ownership.keep(owned)  # what was written is not known, or the session has another owner
             raise
         except BaseException:
-            await in_thread(partial(self._give_up, owned))
+            await in_thread(partial(self._ownership.give_up, owned))
             raise
         if isinstance(ready, Parked):
-            await in_thread(partial(self._give_up, owned))
+            await in_thread(partial(self._ownership.give_up, owned))
             return ready
         plan, repaired, reconciled, content = ready
         try:
@@ -226,10 +225,6 @@ class ResumeRun:
     async def _child_waits(self, plan: Park, session_id: SessionId) -> bool:
         """Whether children of a parked session are repaired all the same, in a store that may be written."""
         return _UNWRITABLE.isdisjoint(plan.codes) and await to_thread.run_sync(self._repair.child_waits, session_id)
-
-    def _give_up(self, owned: Owned) -> None:
-        with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
-            self._ownership.release(owned)
 
     async def _ready(
         self, owned: Owned, agent: Agent, request: PlanRequest, hands: Hands | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..domain.commands import AttestInSession, CommitAttestation
-from ..domain.errors import StoreError, WriteRefused
+from ..domain.errors import WriteRefused
 from ..domain.events.tool import Statement
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..domain.reasons import WriteRefusal
@@ -128,18 +128,9 @@ class SettleOperation:
             except WriteRefused as refused:
                 if refused.code is not WriteRefusal.OWNER_FENCED:  # the run ended, and gave the session up
                     raise
-        owned = self._ownership.own(session_id)
-        try:
+        with self._ownership.held(session_id) as owned:
             self._repair(owned)  # an operation of a run that a dead owner left open is settled after the run's end
-            settled = self._settle(owned, said)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._ownership.release(owned)
-            raise
-        self._ownership.release(owned)
-        return settled
+            return self._settle(owned, said)
 
     def _settle(self, owned: Owned, said: SaidBy) -> Settlement:
         _, run_id = self._place(said.operation_id)

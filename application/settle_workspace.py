@@ -6,11 +6,11 @@ Nothing is decided by looking: where both places are known and neither is named,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from ..domain.commands import AppendLate
-from ..domain.errors import SafepointError, StoreError
+from ..domain.errors import SafepointError
 from ..domain.events.outside import WorkspaceRenewed, WorkspaceTransitioned
 from ..domain.events.session import NoticePosted
 from ..domain.identifiers import ExecutionIdentity, NoticeId, RunId, SessionId, derive_id
@@ -202,19 +202,11 @@ class SettleWorkspace:
     def _owned(self, runs: Sequence[InterruptedRun]) -> Iterator[dict[SessionId, Owned]]:
         """Own the sessions of all these runs, repaired; nothing is done where one of them is busy."""
         owned: dict[SessionId, Owned] = {}
-        give_up = self._ownership.release
-        try:
+        with ExitStack() as held:
             for run in runs:
-                owned[run.session_id] = self._ownership.own(run.session_id)
+                owned[run.session_id] = held.enter_context(self._ownership.held(run.session_id))
                 self._repair(owned[run.session_id])
             yield owned
-        except StoreError:
-            give_up = self._ownership.keep  # what was written is not known
-            raise
-        finally:
-            for one in owned.values():
-                with suppress(StoreError):  # it stays owned, and is released by its next use or with this process
-                    give_up(one)
 
     def _write(
         self, owned: Owned, run: InterruptedRun, fact: WorkspaceTransitioned | WorkspaceRenewed, told: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from ..domain.errors import SafepointError, StoreError
+from ..domain.errors import SafepointError
 from ..domain.identifiers import IncarnationId, SessionId
 from ..ports.incarnations import Incarnation, Liveness
 from ..ports.store_keeping import StoreKeeping
@@ -144,16 +144,8 @@ class TakeOver:
         *,
         fencing: IncarnationId | None = None,
     ) -> TakenOver:
-        owned = self._ownership.own(session_id, fencing=fencing)
-        try:
+        with self._ownership.held(session_id, fencing=fencing) as owned:
             repaired = self._repair(owned)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
-        except BaseException:
-            self._ownership.release(owned)
-            raise
-        self._ownership.release(owned)
         return TakenOver(how, owner, others, repaired)
 
     def _others(self, session_id: SessionId, owner: IncarnationId) -> tuple[SessionId, ...]:

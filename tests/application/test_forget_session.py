@@ -53,7 +53,7 @@ class Bindings:
         first.die()
 
     def forget(self, at_failpoint: Callable[[str], None] = lambda point: None) -> ForgetSession:
-        process = Bound(self.files, at_failpoint=at_failpoint)
+        process = self.process = Bound(self.files, at_failpoint=at_failpoint)
         return ForgetSession(
             process.events_store,
             self.world.store,
@@ -241,6 +241,7 @@ def test_killed_at_any_instant_a_second_try_finishes(kept: Bindings, seed: int) 
         with pytest.raises(Killed):
             forget(SESSION, by="Ada")
         kept.files.checkpoints.remove = remove  # type: ignore[method-assign]
+    kept.process.die()
     done = kept.forget()(SESSION, by="Ada")
     assert done.left == ()
     assert kept.sound()

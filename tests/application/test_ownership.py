@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 
@@ -11,8 +12,9 @@ from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
-from safepoint.domain.errors import StoreUnavailable
+from safepoint.domain.errors import SafepointError, StoreUnavailable, WriteRefused
 from safepoint.domain.identifiers import IncarnationId, SessionId
+from safepoint.domain.reasons import WriteRefusal
 from safepoint.ports.incarnations import Incarnation, Liveness
 from safepoint.ports.session_owners import Ownership, SessionOwners
 
@@ -67,10 +69,10 @@ def test_a_released_session_may_be_owned_by_anybody_with_the_next_epoch(one: Lif
     assert two.ownership.own(S) == Owned(S, two.me, 2)
 
 
-def test_a_dead_owner_is_succeeded_at_once_and_the_successor_knows_whom_it_follows(one: Life, two: Life) -> None:
-    owned = one.ownership.own(S)
+def test_a_dead_owner_is_succeeded_at_once(one: Life, two: Life) -> None:
+    one.ownership.own(S)
     one.incarnations.die()
-    assert two.ownership.own(S) == Owned(S, two.me, 2, after_death_of=owned.incarnation_id)
+    assert two.ownership.own(S) == Owned(S, two.me, 2)
 
 
 @pytest.mark.parametrize("liveness", [Liveness.ALIVE, Liveness.COULD_NOT_LOOK])
@@ -269,8 +271,8 @@ def test_many_sessions_of_the_dead_are_owned_at_once_and_held_for_one_use_case(
     one.incarnations.die()
     owned = two.ownership.own_all(rows_of(store, "a", "b", "c", "d"))
     assert owned == {
-        "a": Owned(SessionId("a"), two.me, 2, after_death_of=one.me),
-        "b": Owned(SessionId("b"), two.me, 2, after_death_of=one.me),
+        "a": Owned(SessionId("a"), two.me, 2),
+        "b": Owned(SessionId("b"), two.me, 2),
         "d": Owned(SessionId("d"), two.me, 1),
     }
     with pytest.raises(SessionBusy):
@@ -329,3 +331,39 @@ def test_a_life_that_was_seen_dead_is_dead_for_good(store: MemoryStore, host: Me
     assert two.ownership.liveness_of(one.me) is Liveness.DEAD
     two.incarnations.tell(one.ownership.incarnation, Liveness.COULD_NOT_LOOK)
     assert two.ownership.liveness_of(one.me) is Liveness.DEAD
+
+
+class Refused(SafepointError):
+    """Nothing was written."""
+
+
+@pytest.mark.parametrize(
+    ("error", "owner_stays"),
+    [
+        (None, False),
+        (Refused(), False),
+        (WriteRefused(WriteRefusal.RUN_SEALED, "it ended"), False),
+        (StoreUnavailable("in doubt"), True),
+        (KeyboardInterrupt(), True),
+    ],
+    ids=["done", "refused", "write refused", "store", "interrupted"],
+)
+def test_a_session_is_held_for_a_block_and_stays_owned_where_it_is_not_known_what_was_written(
+    store: MemoryStore, one: Life, error: BaseException | None, owner_stays: bool
+) -> None:
+    expected = nullcontext() if error is None else pytest.raises(type(error))
+    with expected, one.ownership.held(S) as owned:
+        assert (owned, one.ownership.in_use(S)) == (Owned(S, one.me, 1), True)
+        if error is not None:
+            raise error
+    assert not one.ownership.in_use(S)
+    (row,) = rows_of(store, S)
+    assert row.incarnation_id == (one.me if owner_stays else None)
+
+
+def test_what_was_done_is_told_although_giving_the_session_up_cannot_be_written(store: MemoryStore, one: Life) -> None:
+    with one.ownership.held(S):
+        store.fail_next(Failure.UNAVAILABLE)
+    assert not one.ownership.in_use(S)
+    (row,) = rows_of(store, S)
+    assert row.incarnation_id == one.me
