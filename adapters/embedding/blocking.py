@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from typing import Any, Self, overload
 
 from ...application.agent_loop import RunOutcome
 from ...application.cancel_run import CancelResult
@@ -32,22 +29,23 @@ from ...domain.identifiers import OperationId, RequestId, RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Plan
 from ...domain.replay.items import Item
+from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition, Settings
 from .happenings import Watch
 from .messages import Format
+from .own_process import OpenedBeforeFork
 from .parts import Keep, Model, Permission, Tools
+from .portal import Portal
 from .recorded import RecordedRun
 from .runtime import Runtime
 from .session import Session
-
-ResultT = TypeVar("ResultT")
 
 
 class SyncRecordedRun:
     """As `RecordedRun`, for a synchronous loop; from any thread."""
 
-    def __init__(self, run: RecordedRun, portal: BlockingPortal) -> None:
+    def __init__(self, run: RecordedRun, portal: Portal) -> None:
         self._run = run
         self._portal = portal
 
@@ -99,12 +97,12 @@ class SyncRecordedRun:
     def tool_call(self, call: ToolCalled | str) -> Iterator[OpenCall]:
         """See `RecordedRun.tool_call`: `with run.tool_call(call) as operation`."""
         opened = self._portal.call(self._run.tool_call, call)
-        with self._portal.wrap_async_context_manager(opened) as operation:
+        with self._portal.block(opened) as operation:
             yield operation
 
     def call(self, call: ToolCalled | str, function: Callable[..., Any] | None = None) -> Answer:
         """See `RecordedRun.call`."""
-        return _wait(self._portal, partial(self._run.call, call, function))
+        return self._portal.wait(partial(self._run.call, call, function))
 
     def decline(self, call: ToolCalled | str, why: str) -> Answer:
         """See `RecordedRun.decline`."""
@@ -118,7 +116,7 @@ class SyncRecordedRun:
 class SyncSession:
     """As `Session`, for synchronous code; from any thread."""
 
-    def __init__(self, session: Session, portal: BlockingPortal) -> None:
+    def __init__(self, session: Session, portal: Portal) -> None:
         self._session = session
         self._portal = portal
 
@@ -128,10 +126,18 @@ class SyncSession:
         return self._session.session_id
 
     def run(
-        self, text: str, *, context: ContextChoice = ALL, budgets: Budgets | None = None, watch: Watch | None = None
+        self,
+        text: str,
+        *,
+        context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+        watch: Watch | None = None,
+        parent: ToolContext | OpenCall | None = None,
     ) -> TurnResult:
         """See `Session.run`; `watch` is called on the runtime's own thread."""
-        return self._wait(partial(self._session.run, text, context=context, budgets=budgets, watch=watch))
+        return self._portal.wait(
+            partial(self._session.run, text, context=context, budgets=budgets, watch=watch, parent=parent)
+        )
 
     def resume(
         self,
@@ -144,7 +150,7 @@ class SyncSession:
         watch: Watch | None = None,
     ) -> Parked | Continued:
         """See `Session.resume`; `watch` is called on the runtime's own thread."""
-        return self._wait(
+        return self._portal.wait(
             partial(
                 self._session.resume,
                 accept_drift=accept_drift,
@@ -158,11 +164,16 @@ class SyncSession:
 
     @contextmanager
     def record(
-        self, text: str, *, context: ContextChoice = ALL, budgets: Budgets | None = None
+        self,
+        text: str,
+        *,
+        context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+        parent: ToolContext | OpenCall | None = None,
     ) -> Iterator[SyncRecordedRun]:
         """See `Session.record`: `with session.record("Pay the bill.") as run`."""
-        begun = self._session.record(text, context=context, budgets=budgets)
-        with self._portal.wrap_async_context_manager(begun) as run:
+        begun = self._session.record(text, context=context, budgets=budgets, parent=parent)
+        with self._portal.block(begun) as run:
             yield SyncRecordedRun(run, self._portal)
 
     @contextmanager
@@ -183,12 +194,12 @@ class SyncSession:
             reconcile=reconcile,
             budgets=budgets,
         )
-        with self._portal.wrap_async_context_manager(begun) as run:
+        with self._portal.block(begun) as run:
             yield SyncRecordedRun(run, self._portal)
 
     def summary(self) -> SessionSummary | None:
         """See `Session.summary`."""
-        return self._wait(self._session.summary)
+        return self._portal.wait(self._session.summary)
 
     def plan(
         self,
@@ -200,17 +211,17 @@ class SyncSession:
     ) -> Plan:
         """See `Session.plan`."""
         plan = self._session.plan
-        return self._wait(
+        return self._portal.wait(
             partial(plan, accept_drift=accept_drift, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets)
         )
 
     def repair(self) -> Repaired:
         """See `Session.repair`."""
-        return self._wait(self._session.repair)
+        return self._portal.wait(self._session.repair)
 
     def reconcile(self, operation_id: OperationId | str | None = None) -> Reconciliation | None:
         """See `Session.reconcile`."""
-        return self._wait(partial(self._session.reconcile, operation_id))
+        return self._portal.wait(partial(self._session.reconcile, operation_id))
 
     def settle(
         self,
@@ -222,26 +233,25 @@ class SyncSession:
         result: Json = None,
     ) -> Settlement:
         """See `Session.settle`."""
-        return self._wait(partial(self._session.settle, operation_id, statement, by=by, note=note, result=result))
+        return self._portal.wait(
+            partial(self._session.settle, operation_id, statement, by=by, note=note, result=result)
+        )
 
     def cancel(self, *, by: str) -> CancelResult:
         """See `Session.cancel`."""
-        return self._wait(partial(self._session.cancel, by=by))
+        return self._portal.wait(partial(self._session.cancel, by=by))
 
     def unsettled(self) -> Sequence[OperationRow]:
         """See `Session.unsettled`."""
-        return self._wait(self._session.unsettled)
+        return self._portal.wait(self._session.unsettled)
 
     def waiting(self) -> Sequence[PermissionRow]:
         """See `Session.waiting`."""
-        return self._wait(self._session.waiting)
+        return self._portal.wait(self._session.waiting)
 
     def decide(self, request_id: RequestId | str, *, approved: bool, by: str) -> Decision:
         """See `Session.decide`."""
-        return self._wait(partial(self._session.decide, request_id, approved=approved, by=by))
-
-    def _wait(self, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        return _wait(self._portal, work)
+        return self._portal.wait(partial(self._session.decide, request_id, approved=approved, by=by))
 
 
 class SyncRuntime:
@@ -253,26 +263,41 @@ class SyncRuntime:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._closing = ExitStack()
-        self._portal: BlockingPortal | None = None
+        self._portal: Portal | None = None
         self.parts: Composition = runtime.parts
 
     def __enter__(self) -> Self:
         """See `Runtime.__aenter__`."""
-        with ExitStack() as opening:
-            self._portal = opening.enter_context(start_blocking_portal())
-            opening.enter_context(self._portal.wrap_async_context_manager(self._runtime))
-            self._closing = opening.pop_all()
+        portal = Portal()
+        try:
+            self._opened = portal.block(self._runtime)
+            self._opened.__enter__()
+        except BaseException:
+            portal.close(cancel_remaining=True)
+            raise
+        self._portal = portal
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """See `Runtime.__aexit__`."""
-        self._closing.__exit__(kind, error, traceback)
+        """See `Runtime.__aexit__`; in a fork of the process that opened it nothing is closed.
+
+        Raises:
+            OpenedBeforeFork: the block is left in such a fork, and not by an error.
+        """
+        portal = self._open_portal()
+        if portal.is_forked:
+            if error is None:
+                raise OpenedBeforeFork
+            return
+        try:
+            self._opened.__exit__(kind, error, traceback)
+        finally:
+            portal.close(cancel_remaining=error is not None)
 
     @property
-    def beneath(self) -> tuple[Runtime, BlockingPortal]:
+    def beneath(self) -> tuple[Runtime, Portal]:
         """The runtime and the way to its event loop, for adapters of synchronous frameworks.
 
         Raises:
@@ -287,31 +312,12 @@ class SyncRuntime:
 
     def repair(self) -> RepairReport:
         """See `Runtime.repair`."""
-        return _wait(self._open_portal(), self._runtime.repair)
+        return self._open_portal().wait(self._runtime.repair)
 
-    def _open_portal(self) -> BlockingPortal:
+    def _open_portal(self) -> Portal:
         if self._portal is None:
             raise RuntimeError("the runtime is not open: use it as `with`")
         return self._portal
-
-
-def _wait(portal: BlockingPortal, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
-    """Wait for it; whoever is interrupted meanwhile interrupts it, too, and waits until it has ended."""
-    ended = threading.Event()
-
-    async def watched() -> ResultT:
-        try:
-            return await work()
-        finally:
-            ended.set()
-
-    future = portal.start_task_soon(watched)
-    try:
-        return future.result()
-    except BaseException:
-        if future.cancel():
-            ended.wait()
-        raise
 
 
 def open_sync(

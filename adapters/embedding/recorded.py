@@ -14,18 +14,26 @@ from ...domain.identifiers import RunId, SessionId
 from ...domain.replay.items import Item
 from ...ports.model_step import StepFinished
 from .messages import Format, messages, step_from
+from .own_process import OwnProcess
 
 
 class RecordedRun:
     """One open run that a loop of one's own drives; of `Session.record` or `Session.record_resume`.
 
     The order is the loop's to keep, and each part is checked: the model's step is recorded before its calls are carried
-    out, T1 is durable before an effect, T2 before the model is shown it. All methods belong to one event loop.
+    out, T1 is durable before an effect, T2 before the model is shown it. All methods belong to one event loop, in the
+    process that opened the runtime (`OpenedBeforeFork`).
     """
 
     def __init__(self, recorded: Recorded, system_prompt: str) -> None:
-        self._recorded = recorded
+        self._open = recorded
+        self._own = OwnProcess()
         self._system_prompt = system_prompt
+
+    @property
+    def _recorded(self) -> Recorded:
+        self._own.check()
+        return self._open
 
     @property
     def session_id(self) -> SessionId:

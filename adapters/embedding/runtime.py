@@ -20,6 +20,7 @@ from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition, Settings
 from ..composition import Runtime as Opened
+from .own_process import OpenedBeforeFork, OwnProcess
 from .parts import Keep, Model, Permission, Tools, catalog_of, gate_of, model_of, placed
 from .session import Session
 
@@ -52,6 +53,7 @@ class Runtime:
         self._workspace = workspace
         self._checkpoints = checkpoints
         self._agent: Agent | None = None
+        self._own = OwnProcess()
         self._tasks: TaskGroup | None = None
         self._sessions: WeakValueDictionary[SessionId, Session] = WeakValueDictionary()
 
@@ -65,6 +67,7 @@ class Runtime:
         """
         if self._tasks is not None:
             raise RuntimeError("a runtime is entered once")
+        self._own = OwnProcess()
         model = model_of(self._model)
         await in_thread(self._open)
         try:
@@ -94,7 +97,16 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the store, and the lock last; calls that somebody still carries out are left indeterminate."""
+        """Close the store, and the lock last; calls that somebody still carries out are left indeterminate.
+
+        Raises:
+            OpenedBeforeFork: the block is left in a fork of the process that opened it, and not by an error. Nothing is
+                closed there.
+        """
+        if not self._own.is_this:
+            if error is None:
+                raise OpenedBeforeFork
+            return
         tasks, agent = self._tasks, self._agent
         assert tasks is not None
         assert agent is not None
@@ -112,7 +124,9 @@ class Runtime:
 
         Raises:
             RuntimeError: the runtime is not open.
+            OpenedBeforeFork: it was opened by the process that this one was forked from.
         """
+        self._own.check()
         if self._agent is None:
             raise RuntimeError("the runtime is not open: use it as `async with`")
         return self._agent

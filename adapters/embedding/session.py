@@ -11,9 +11,11 @@ from anyio.abc import TaskGroup
 
 from ...application.agent import Agent
 from ...application.cancel_run import CancelResult
+from ...application.child_runs import ParentCall
 from ...application.decide_permission import Decision
 from ...application.inspect_sessions import SessionSummary
 from ...application.live_runs import LiveRun
+from ...application.open_call import OpenCall
 from ...application.plan_resume import PlanRequest
 from ...application.reconcile_operations import Hands
 from ...application.reconciliation import Reconciliation
@@ -29,14 +31,17 @@ from ...domain.events.tool import Statement
 from ...domain.identifiers import OperationId, RequestId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Plan
+from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
+from .own_process import OwnProcess
 from .recorded import RecordedRun
 
 
 class Session:
-    """A conversation; of `Runtime.session`. All methods belong to the event loop of the runtime.
+    """A conversation; of `Runtime.session`. All methods belong to the event loop of the runtime, in the process that
+    opened it (`OpenedBeforeFork`).
 
     Attributes:
         session_id: names it in the store.
@@ -44,15 +49,27 @@ class Session:
 
     def __init__(self, session_id: SessionId, parts: Composition, agent: Agent, tasks: TaskGroup) -> None:
         self.session_id = session_id
-        self._parts = parts
+        self._composition = parts
+        self._own = OwnProcess()
         self._agent = agent
         self._tasks = tasks
         self._watchers = Watchers(session_id)
 
+    @property
+    def _parts(self) -> Composition:
+        self._own.check()
+        return self._composition
+
     # ---- we run the loop --------------------------------------------------------------------------------------------
 
     async def run(
-        self, text: str, *, context: ContextChoice = ALL, budgets: Budgets | None = None, watch: Watch | None = None
+        self,
+        text: str,
+        *,
+        context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+        watch: Watch | None = None,
+        parent: ToolContext | OpenCall | None = None,
     ) -> TurnResult:
         """Run one user message to its end.
 
@@ -61,18 +78,32 @@ class Session:
             context: what of the earlier turns the model is shown; by default all.
             budgets: what the turn may use, its continuations included.
             watch: told what happens, as `events` are.
+            parent: the call that starts it as its child run: the context of a tool that is declared with `child_run`,
+                or the open call of such a tool. A call starts one: asked for the same again, what it came to is
+                answered.
 
         Raises:
+            ChildRunExists: the call has started its child run, in another session or with another message, or that has
+                not ended.
+            ParentNotOpen: the call has its outcome.
             SessionBusy: another process, or another task of this one, works on the session.
             SessionQuarantined: its newest run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
+        run_turn = self._parts.run_turn()
         screen, tell = self._watchers.screen(watch)
         result: TurnResult | None = None
         try:
-            result = await self._parts.run_turn()(
-                self.session_id, text, self._agent, screen, partial(_began, tell), context=context, budgets=budgets
+            result = await run_turn(
+                self.session_id,
+                text,
+                self._agent,
+                screen,
+                partial(_began, tell),
+                context=context,
+                budgets=budgets,
+                parent=_parent(parent),
             )
         finally:
             tell(RunFinished(self.session_id, None if result is None else result.outcome))
@@ -105,10 +136,11 @@ class Session:
             ValueError: `accept_drift` names what cannot be accepted.
         """
         request = _request(accept_drift, drop_permissions, adopt, budgets)
+        resume_run = self._parts.resume_run()
         screen, tell = self._watchers.screen(watch)
         result: Parked | Continued | None = None
         try:
-            result = await self._parts.resume_run()(
+            result = await resume_run(
                 self.session_id, self._agent, screen, partial(_began, tell), request, reconcile=reconcile
             )
         finally:
@@ -127,7 +159,12 @@ class Session:
 
     @asynccontextmanager
     async def record(
-        self, text: str, *, context: ContextChoice = ALL, budgets: Budgets | None = None
+        self,
+        text: str,
+        *,
+        context: ContextChoice = ALL,
+        budgets: Budgets | None = None,
+        parent: ToolContext | OpenCall | None = None,
     ) -> AsyncIterator[RecordedRun]:
         """A new turn for a loop of one's own: `async with session.record("Pay the bill.") as run`.
 
@@ -138,13 +175,18 @@ class Session:
             text: the user's message, not empty.
             context: what of the earlier turns the model is shown; by default all.
             budgets: what the turn may use, its continuations included; `RecordedRun.check` watches them.
+            parent: the call that starts it as its child run, as `run` takes it.
 
         Raises:
+            ChildRunExists: the call has started its child run; `error.found` says how that stands.
+            ParentNotOpen: the call has its outcome.
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
         record: RecordRun = self._parts.record_run()
-        begun = record.turn(self.session_id, text, self._agent, self._tasks, context=context, budgets=budgets)
+        begun = record.turn(
+            self.session_id, text, self._agent, self._tasks, context=context, budgets=budgets, parent=_parent(parent)
+        )
         async with begun as run:
             yield RecordedRun(run, self._agent.system_prompt)
 
@@ -330,6 +372,10 @@ class Session:
         ask = partial(use_case, RequestId(request_id), approved=approved, by=by, session_id=self.session_id)
         decision: Decision = await to_thread.run_sync(ask)
         return decision
+
+
+def _parent(given: ToolContext | OpenCall | None) -> ParentCall | None:
+    return None if given is None else ParentCall.of(given.context if isinstance(given, OpenCall) else given)
 
 
 def _began(tell: Watch, live: LiveRun) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from anyio import to_thread
-from anyio.from_thread import BlockingPortal
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -18,6 +17,7 @@ from langgraph.types import Command, StateSnapshot
 
 from ...domain.events.run import Budgets
 from ..embedding.blocking import SyncRecordedRun, SyncRuntime
+from ..embedding.portal import Portal
 from .states import Graph, States
 from .threads import Threads
 from .turn import Turn
@@ -39,7 +39,7 @@ class _BlockingStates(States):
 class SyncTurn:
     """As `Turn`: `graph.invoke(turn.input, turn.config)`."""
 
-    def __init__(self, turn: Turn, portal: BlockingPortal) -> None:
+    def __init__(self, turn: Turn, portal: Portal) -> None:
         self._turn = turn
         self.run = SyncRecordedRun(turn.run, portal)
         self.config = turn.config
@@ -76,13 +76,13 @@ class SyncThreads:
     def turn(self, graph: Graph, thread_id: str, text: str, *, budgets: Budgets | None = None) -> Iterator[SyncTurn]:
         """See `Threads.turn`."""
         opened = self._threads.turn(graph, thread_id, text, budgets=budgets)
-        with self._portal.wrap_async_context_manager(opened) as turn:
+        with self._portal.block(opened) as turn:
             yield SyncTurn(turn, self._portal)
 
     @contextmanager
     def resume(self, graph: Graph, thread_id: str, **request: Any) -> Iterator[SyncTurn]:
         """See `Threads.resume`."""
-        with self._portal.wrap_async_context_manager(self._threads.resume(graph, thread_id, **request)) as turn:
+        with self._portal.block(self._threads.resume(graph, thread_id, **request)) as turn:
             yield SyncTurn(turn, self._portal)
 
     def tool_node(self, tools: Sequence[BaseTool], **more: Any) -> ToolNode:

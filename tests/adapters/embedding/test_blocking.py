@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,8 @@ def test_the_twins_take_the_same(blocking: type, twin: type, only_async: set[str
     if blocking is safepoint.SyncRuntime:
         theirs["repair"] = theirs["repair"].replace(parameters=[*theirs["repair"].parameters.values()][:1])
     assert public(blocking) == theirs
-    properties = [{name for name, one in vars(of).items() if isinstance(one, property)} for of in (twin, blocking)]
+    kept = [[name for name, one in vars(of).items() if isinstance(one, property)] for of in (twin, blocking)]
+    properties = [{name for name in names if not name.startswith("_")} for names in kept]
     assert properties[0] - {"agent"} <= properties[1]
 
 
@@ -212,3 +215,48 @@ def test_it_is_used_as_a_block() -> None:
 def test_what_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
     with pytest.raises(safepoint.StoreError), safepoint.open_sync(tmp_path / "missing" / "store.sqlite"):
         pytest.fail("it was opened")
+
+
+FORKS = """
+import os, sys
+import safepoint
+
+file, does = sys.argv[1:]
+with safepoint.open_sync(file) as runtime:
+    with runtime.session("s").record("Hello?") as run:
+        child = os.fork()
+        if not child:
+            if does == "goes on":
+                run.model_step(safepoint.step("of the child"))
+            elif does == "looks":
+                runtime.session("s").plan()
+            elif does == "exits":
+                sys.exit(3)
+            elif does == "opens anew":
+                with safepoint.open_sync(file) as own, own.session("own").record("Mine?") as mine:
+                    mine.model_step(safepoint.step("of the child, in its own session"))
+                os._exit(4)
+        else:
+            print("the child ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            run.model_step(safepoint.step("of the parent"))
+    if not child:
+        print("the child has left the block")
+    print(run.outcome.text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "status", "said"),
+    [
+        ("goes on", 1, "OpenedBeforeFork: this runtime was opened before the process was forked"),
+        ("looks", 1, "OpenedBeforeFork: "),
+        ("leaves", 1, "OpenedBeforeFork: "),
+        ("exits", 3, ""),
+        ("opens anew", 4, ""),
+    ],
+)
+def test_a_fork_is_told_that_the_runtime_is_its_parents(tmp_path: Path, does: str, status: int, said: str) -> None:
+    command = [sys.executable, "-c", FORKS, str(tmp_path / "store.sqlite"), does]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.splitlines() == [f"the child ended with {status}", "of the parent"]
+    assert said in ran.stderr

@@ -374,3 +374,33 @@ def test_a_word_that_is_none_of_ours_is_told_with_those_that_are(tmp_path: Path)
                 await session.settle("unknown", "done", by="alice", note="I think so")
 
     anyio.run(main)
+
+
+FORKS = """
+import asyncio, os, sys
+import safepoint
+
+async def main():
+    async with safepoint.open(sys.argv[1]) as runtime:
+        session = runtime.session("s")
+        async with session.record("Hello?") as run:
+            child = os.fork()
+            if not child:
+                for use in (lambda: run.model_step(safepoint.step("no")), lambda: session.run("no"), session.plan):
+                    try:
+                        use().send(None)
+                    except safepoint.OpenedBeforeFork:
+                        print("refused", flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+            await run.model_step(safepoint.step("of the parent"))
+        print(run.outcome.text)
+
+asyncio.run(main())
+"""
+
+
+def test_a_fork_is_told_that_the_runtime_is_its_parents(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKS, str(tmp_path / "store.sqlite")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert ran.stdout.splitlines() == ["refused", "refused", "refused", "of the parent"]
