@@ -5,7 +5,7 @@ The id is made before T1 of the parent's call and recorded by it; the run is beg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from ..domain.child_runs import child_run_of, is_reserved
@@ -18,6 +18,7 @@ from ..domain.operation.state import Phase, operation_by_id
 from ..domain.reasons import FailureClass
 from ..domain.run.state import Run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
+from ..ports.cancel_signal import CancelSignal
 from ..ports.event_store import EventReader, EventStore
 from ..ports.tool_catalog import ToolContext
 from .agent_loop import RunOutcome
@@ -33,12 +34,14 @@ class ParentCall:
 
     Attributes:
         child_run: the id that its T1 recorded for the child.
+        cancel: set when the call should stop, and its child with it.
     """
 
     session_id: SessionId
     run_id: RunId
     operation_id: OperationId
     child_run: RunId
+    cancel: CancelSignal = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, context: ToolContext) -> Self:
@@ -51,7 +54,7 @@ class ParentCall:
         child = child_run_of(evidence)
         if child is None or not is_reserved(evidence):
             raise ValueError("no id of a child run was recorded for this call: declare its tool with child_run=True")
-        return cls(context.identity.session_id, context.identity.run_id, context.operation_id, child)
+        return cls(context.identity.session_id, context.identity.run_id, context.operation_id, child, context.cancel)
 
 
 class Absent(NamedTuple):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from threading import Thread
 
+from anyio import RunFinishedError
+
+from ..domain.errors import StoreError, WriteRefused
 from ..domain.events.run import RunStatus
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
+from .child_runs import ParentCall
 from .live_operations import LiveOperations
 from .live_runs import LiveRun, LiveRuns
 from .ownership import Owned, SessionOwnership
 from .run_agent import RunAgent, Screen
 from .run_recorder import RunRecorder
 from .start_turn import Begun
-from .stopping import BOUND_SECONDS, Stopping
+from .stopping import BOUND_SECONDS, CallCancel, Stopping
 from .supervised_calls import in_thread
 
 
@@ -69,7 +75,7 @@ class DriveRun:
         recorder = self._run_agent.recorder(begun)
         self._tell(LifecycleKind.EXECUTION_STARTED, begun)
         try:
-            with self._live_runs.driving(recorder, stopping) as live_run:
+            with self._live_runs.driving(recorder, stopping) as live_run, _stopped_with(begun.parent, live_run):
                 yield live_run
         except BaseException as error:
             self._tell(LifecycleKind.EXECUTION_FAILED, begun, error_class=type(error).__name__)
@@ -107,3 +113,23 @@ class DriveRun:
                 error_class=error_class,
             )
         )
+
+
+@contextmanager
+def _stopped_with(parent: ParentCall | None, run: LiveRun) -> Iterator[None]:
+    """Stop a child run when the call that started it should stop, by the same person."""
+    if parent is None or not isinstance(parent.cancel, CallCancel):  # a process of its own is ended as a whole
+        yield
+        return
+    cancel = parent.cancel
+
+    def stop() -> None:
+        Thread(target=_stop, args=(run, cancel.by), name="safepoint stop child", daemon=True).start()
+
+    with cancel.followed(stop):
+        yield
+
+
+def _stop(run: LiveRun, by: str) -> None:
+    with suppress(RunFinishedError, CancelledError, StoreError, WriteRefused):  # whoever drives it sees that, too
+        run.cancel_from_thread(by)

@@ -53,6 +53,7 @@ class Begun:
         content: None where it is bound to none.
         not_bound: why it is bound to none, where it was to be if that is possible.
         claim_id: what a continuation was begun by, None of an ordinary run.
+        parent: the call that started it, of a child run.
     """
 
     identity: ExecutionIdentity
@@ -66,6 +67,7 @@ class Begun:
     content: BoundContent | None = None
     claim_id: ClaimId | None = None
     not_bound: Unsupported | CouldNotLook | None = None
+    parent: ParentCall | None = None
 
 
 class StartTurn:
@@ -127,7 +129,7 @@ class StartTurn:
             receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
         assert proof is not None  # its ids are of this attempt alone, and it has not given the proof before
         granted = (await self._ledger.session(owned.session_id)).granted
-        return Begun(identity, owned, receipt, proof, context.history, tuple(granted.values()), budgets)
+        return Begun(identity, owned, receipt, proof, context.history, tuple(granted.values()), budgets, parent=parent)
 
     def _command(
         self,

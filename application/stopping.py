@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import anyio
 
 BOUND_SECONDS = 10.0
 NOBODY_NAMED = "the host"
+
+
+class Followers:
+    """Who is told that something should stop; each may be told twice. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._told: dict[object, Callable[[], None]] = {}
+
+    @contextmanager
+    def including(self, tell: Callable[[], None], *, now: Callable[[], bool]) -> Iterator[None]:
+        """Tell this one, too, inside the block, and at once where it should stop `now`."""
+        key = object()
+        self._told[key] = tell
+        try:
+            if now():
+                tell()
+            yield
+        finally:
+            del self._told[key]
+
+    def tell(self) -> None:
+        """Tell everybody."""
+        for tell in list(self._told.values()):
+            tell()
 
 
 class Stopping:
@@ -19,6 +44,7 @@ class Stopping:
 
     Attributes:
         by: who asked first.
+        followers: are told what live work is told.
     """
 
     def __init__(self, *, bound_seconds: float = BOUND_SECONDS) -> None:
@@ -27,6 +53,7 @@ class Stopping:
         self._asked = False
         self._set = threading.Event()
         self._scopes: dict[anyio.CancelScope, Callable[[], float]] = {}
+        self.followers = Followers()
 
     def is_set(self) -> bool:
         """True once the run should stop."""
@@ -50,6 +77,7 @@ class Stopping:
         self._set.set()
         for scope, deadline in self._scopes.items():
             scope.deadline = min(scope.deadline, deadline())
+        self.followers.tell()
 
     def at_once(self, timeout_seconds: float | None = None) -> anyio.CancelScope:
         """Make a scope that is cancelled as soon as the run should stop, or after a time-out: for waiting."""
@@ -79,6 +107,7 @@ class CallCancel:
     def __init__(self, stopping: Stopping) -> None:
         self._stopping = stopping
         self._set = threading.Event()
+        self._followers = Followers()
 
     def is_set(self) -> bool:
         """True once the call should stop."""
@@ -87,3 +116,22 @@ class CallCancel:
     def set(self) -> None:
         """Ask this call alone to stop."""
         self._set.set()
+        self._followers.tell()
+
+    @property
+    def by(self) -> str:
+        """Who stops it."""
+        return self._stopping.by
+
+    @contextmanager
+    def followed(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Tell somebody inside the block that the call should stop, at once where that is so already.
+
+        Args:
+            tell: may be called twice, and from any thread; it neither waits nor raises.
+        """
+        with (
+            self._followers.including(tell, now=self._set.is_set),
+            self._stopping.followers.including(tell, now=self._stopping.is_set),
+        ):
+            yield

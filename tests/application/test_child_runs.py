@@ -8,19 +8,20 @@ from typing import Any
 import anyio
 import pytest
 
-from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
+from safepoint.adapters.memory.model_provider import PlannedModel, Stall, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.tools.declaration import ToolDefinitionError
 from safepoint.adapters.tools.decorator import tool
 from safepoint.adapters.tools.promised_tool import contract
 from safepoint.application.child_runs import ChildRunExists, Ended, Interrupted, Open, ParentCall, ParentNotOpen
+from safepoint.application.live_runs import LiveRun
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, NowParked
 from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import Screen
 from safepoint.application.run_turn import TurnResult
 from safepoint.domain.child_runs import reserved_child_run
 from safepoint.domain.errors import StoreFull
-from safepoint.domain.events.run import RunEnded, RunOpened
+from safepoint.domain.events.run import CancelRequested, RunEnded, RunOpened, RunStatus
 from safepoint.domain.events.session import RunAdmitted, RunKind
 from safepoint.domain.events.tool import Effect, Life, RecoveryMode, ToolResponded
 from safepoint.domain.identifiers import SessionId
@@ -28,7 +29,7 @@ from safepoint.domain.reasons import RecoveryReason
 from safepoint.ports.tool_catalog import ToolContext
 
 from .counted_tools import Counted
-from .wiring import SESSION, Process, World, check_sound, go, until
+from .wiring import SESSION, Process, World, beside, check_sound, go, until
 
 CHILD = SessionId("child")
 DELEGATES = [calls(("delegate", {"task": "help"})), says("I had help.")]
@@ -245,6 +246,46 @@ def test_a_child_run_is_declared_without_other_evidence() -> None:
 def test_what_is_promised_of_a_child_run_is_part_of_the_contract() -> None:
     plain = contract("delegate", recovery="reattach").spec.contract_digest
     assert contract("delegate", recovery="reattach", child_run=True).spec.contract_digest != plain
+
+
+def test_who_stops_a_run_stops_the_child_that_a_call_of_it_started() -> None:
+    process = Process()
+    delegating = Delegating(process, Stall("I am thinking."))
+    lives: list[LiveRun] = []
+
+    async def stop() -> None:
+        await until(lambda: delegating.model.asked)
+        await lives[0].cancel("ada")
+
+    async def main() -> TurnResult:
+        model = PlannedModel(list(DELEGATES))
+        turn = process.turn("go", model, [delegating.function], started=lives.append)
+        return await beside(stop, turn)
+
+    result = go(main)
+    assert result.outcome.status is RunStatus.CANCELLED
+    (opened,) = children(process)
+    (stopped,) = process.of(opened.run_id, CancelRequested)
+    (ended,) = process.of(opened.run_id, RunEnded)
+    assert (stopped.by, ended.status, ended.recovered) == ("ada", RunStatus.CANCELLED, False)
+    response = process.response(result.run_id, "delegate")
+    assert (response.effect, response.is_error) == (Effect.DONE, False)  # the tool returned in time
+    assert process.owner() is process.owner(CHILD) is None
+
+
+def test_a_child_that_is_begun_when_its_call_should_stop_already_stops_at_once() -> None:
+    process = Process()
+    lives: list[LiveRun] = []
+
+    async def late(delegating: Delegating, context: ToolContext, task: str) -> object:
+        await lives[0].cancel("ada")
+        return (await delegating.child(process, context, task)).outcome.status
+
+    delegating = Delegating(process, Stall(), begin=late)
+    go(lambda: process.turn("go", PlannedModel(list(DELEGATES)), [delegating.function], started=lives.append))
+    (opened,) = children(process)
+    (ended,) = process.of(opened.run_id, RunEnded)
+    assert ended.status is RunStatus.CANCELLED
 
 
 # After a crash
