@@ -101,15 +101,15 @@ class CollectGarbage:
         if condition.trust is not Trust.OK:
             raise StoreNotAdopted(condition.detail)
         folders = self._isolated.folders()
-        places = self._named()  # where to look
+        places, _ = self._named()  # where to look
         places.folders.update(also)
         found, not_looked = places.artifacts(self._checkpoints)
-        named = self._named()  # what was accepted while it was looked
-        if named.unread:
-            return Garbage(not_looked=not_looked, unread=tuple(named.unread))
+        named, unread = self._named()  # what was accepted while it was looked
+        if unread:
+            return Garbage(not_looked=not_looked, unread=unread)
         ours = {ref: one for ref, one in found.items() if PurePath(ref).name.startswith(f"{self._tag()}-")}
         orphans = [one for ref, one in ours.items() if ref not in named.refs and self._is_old(one.made_at, age_seconds)]
-        unused = [one for one in folders if not _is_used(one, named.folders) and self._is_old(one.made_at, age_seconds)]
+        unused = [one for one in folders if not named.is_used(one.path) and self._is_old(one.made_at, age_seconds)]
         accepted = sum(ref in named.refs for ref in ours)
         return Garbage(tuple(orphans), tuple(unused), accepted, len(found) - len(ours), not_looked)
 
@@ -136,19 +136,15 @@ class CollectGarbage:
     def _is_old(self, made_at: Timestamp, age_seconds: int) -> bool:
         return after(made_at, max(age_seconds, AGE_SECONDS_MIN)) <= self._clock.now()
 
-    def _named(self) -> NamedContent:
-        named = NamedContent()
+    def _named(self) -> tuple[NamedContent, tuple[RunId, ...]]:
+        """What all runs name, and the runs of which a fact cannot be read, so that what they name is not known."""
+        named, unread = NamedContent(), list[RunId]()
         for run_id in every_run(self._keeping):
             with self._store.snapshot() as reader:
                 if not named.add(reader, run_id) and not self._is_given_up(run_id):
-                    named.unread.append(run_id)
-        return named
+                    unread.append(run_id)
+        return named, tuple(unread)
 
     def _is_given_up(self, run_id: RunId) -> bool:
         row = self._views.run(run_id)
         return row is not None and row.abandoned_by is not None
-
-
-def _is_used(folder: IsolatedFolder, used: set[str]) -> bool:
-    """Whether a run worked there, or below it."""
-    return any(PurePath(one).is_relative_to(folder.path) for one in used)

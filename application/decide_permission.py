@@ -28,6 +28,7 @@ from .commands_from_elsewhere import Announce, AtOwner, NotARequest, text_of
 from .ledger import Ledger
 from .live_runs import LiveRun, LiveRuns
 from .ownership import Owned, SessionOwnership
+from .paging import runs_of
 from .repair_session import Repair, RepairKind
 from .run_turn import SessionQuarantined
 from .spines import Spines
@@ -223,10 +224,7 @@ class DecidePermission:
     def _runs(self, session_id: SessionId, request_id: RequestId) -> Iterator[RunId]:
         open_ones = self._views.open_permissions(session_id, limit=PAGE_MAX)
         yield from (row.run_id for row in open_ones if row.request_id == request_id and row.run_id is not None)
-        after: int | None = 0
-        while after is not None and (rows := self._views.runs(session_id, after=after)):
-            yield from (row.run_id for row in rows)
-            after = rows[-1].admitted_sequence
+        yield from (row.run_id for row in runs_of(self._views, session_id))
 
     def answer(self, session_id: SessionId, message: Message) -> Message:
         """Answer a request that another process handed over: the same use case, in the owner's process."""

@@ -15,7 +15,7 @@ from ..domain.events.event import Json
 from ..domain.events.run import RunClaimed
 from ..domain.events.session import RunAdmitted
 from ..domain.events.tool import ToolCalled
-from ..domain.identifiers import ClaimId, RunId, SessionId, run_stream, session_stream
+from ..domain.identifiers import ClaimId, RunId, SessionId, run_of, run_stream, session_stream
 from ..domain.redaction import redact
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of
 from ..ports.event_store import EventReader, EventStore
@@ -112,8 +112,8 @@ class ExportSession:
             heads = tuple(head for stream in streams if (head := _head(reader, stream)) is not None)
             if not heads:
                 raise SessionMissing(session_id)
-            runs = (RunId(head.stream.partition(":")[2]) for head in heads if head.stream != streams[0])
-            foreign = [run_id for run_id in runs if standing_of(reader, run_id).foreign]
+            runs = (run_of(head.stream) for head in heads)
+            foreign = [run_id for run_id in runs if run_id is not None and standing_of(reader, run_id).foreign]
             yield ExportBegin(session_id, heads, redacted, bool(foreign))
             events, claims = 0, list[ExportedClaim]()
             for head in heads:

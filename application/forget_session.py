@@ -6,10 +6,9 @@ forgetting again finishes the work, and nothing is left that no fact names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Final
 
 from ..domain.errors import SafepointError
@@ -23,17 +22,18 @@ from ..ports.isolated_folders import IsolatedFolders
 from ..ports.session_forgetting import Forgotten, SessionForgetting
 from ..ports.store_keeping import StoreKeeping
 from ..ports.views import Views
+from .family import descendants_of
 from .forgotten_sessions import require_not_forgotten
 from .named_content import NamedContent, every_run
 from .over import OverJudge
 from .ownership import SessionOwnership
+from .paging import runs_of
 from .repair_session import Repair
 from .run_checkpoints import why_not
 from .states import readable
 from .tidy_operations import TidyOperations
 
 CONTENT_REMOVED: Final = "forget.content_removed"
-DEPTH_MAX: Final = 64
 
 
 class SessionUnknown(SafepointError):
@@ -140,8 +140,8 @@ class ForgetSession:
             require_not_forgotten(reader, session_id)
             if reader.last(session_stream(session_id)) is None:
                 raise SessionUnknown(session_id)
-        sessions = tuple(self._family(session_id, {session_id}, DEPTH_MAX))
-        runs = tuple(run_id for one in sessions for run_id in self._runs(one))
+        sessions = (session_id, *descendants_of(self._views, session_id))
+        runs = tuple(row.run_id for one in sessions for row in runs_of(self._views, one))
         named = NamedContent()
         with self._store.snapshot() as reader:
             for run_id in runs:
@@ -180,24 +180,6 @@ class ForgetSession:
             done = self._forgetting.forget(planned.sessions, by=by, at=self._clock.now())
         return SessionsForgotten(done, checkpoints, folders, tuple(left))
 
-    def _family(self, session_id: SessionId, seen: set[SessionId], generations_left: int) -> Iterator[SessionId]:
-        yield session_id
-        after: SessionId | None = None
-        while generations_left and (page := self._views.children(session_id, after=after)):
-            for child in page:
-                if child not in seen:
-                    seen.add(child)
-                    yield from self._family(child, seen, generations_left - 1)
-            after = page[-1]
-
-    def _runs(self, session_id: SessionId) -> Iterator[RunId]:
-        after = 0
-        while page := self._views.runs(session_id, after=after):
-            yield from (row.run_id for row in page)
-            after = page[-1].admitted_sequence or 0
-            if not after:
-                return
-
     def _require_over(self, session_id: SessionId, runs: Sequence[RunId]) -> None:
         running: list[OperationId] = []
         with self._store.snapshot() as reader:
@@ -226,7 +208,7 @@ class ForgetSession:
             with self._store.snapshot() as reader:
                 readable_whole = named.add(reader, run_id)
             for path in planned.folders:
-                if not readable_whole or any(PurePath(one).is_relative_to(path) for one in named.folders):
+                if not readable_whole or named.is_used(path):
                     raise FolderInUse(session_id, path, run_id)
 
     def _remove_checkpoints(self, kept: Sequence[tuple[str, str]], left: list[tuple[str, str]]) -> int:

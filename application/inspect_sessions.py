@@ -5,6 +5,7 @@ Nothing here decides or changes anything: states are shown from projections, and
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ from ..ports.incarnations import Incarnation, Liveness
 from ..ports.views import PermissionRow, RunRow, SessionKey, SessionRow, Views
 from .forgotten_sessions import require_not_forgotten
 from .ownership import SessionOwnership
+from .paging import runs_of
 from .session_health import NO_ROW, Damage, damage_of
 from .states import load
 
@@ -173,12 +175,7 @@ class InspectSessions:
 
     def runs(self, session_id: SessionId, *, limit: int = 50) -> tuple[RunRow, ...]:
         """The newest runs of a session, in order of admission."""
-        rows: list[RunRow] = []
-        while page := self._views.runs(session_id, after=rows[-1].admitted_sequence or 0 if rows else 0):
-            rows = [*rows, *page][-limit:]
-            if page[-1].admitted_sequence is None:
-                break
-        return tuple(rows)
+        return tuple(deque(runs_of(self._views, session_id), limit))
 
     def head_of(self, session_id: SessionId) -> RunId | None:
         """The newest run of a session by its events, whatever its row says; None where it has none, or is damaged.

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ..domain.errors import StoreDamaged, StoreError, StoreUnavailable
 from ..domain.events.event import RunEvent
 from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, ShownUnsettled
-from ..domain.identifiers import RunId, run_stream
+from ..domain.identifiers import RunId, run_of, run_stream
 from ..domain.planning.facts import SegmentFacts, SegmentReading, Unreadable
 from ..domain.planning.survey import Survey
 from ..domain.reasons import ParkReason
@@ -49,6 +49,13 @@ class LineageBroken(StoreDamaged):
     def __init__(self, run_id: RunId, detail: str) -> None:
         super().__init__(f"run {run_id}: {detail}")
         self.run_id = run_id
+
+
+def broken_at(damage: LineageBroken | DamagedEvent) -> RunId:
+    """The run at which a chain of runs could not be read any further."""
+    run_id = damage.run_id if isinstance(damage, LineageBroken) else run_of(damage.stream)
+    assert run_id is not None  # only runs stand in such a chain
+    return run_id
 
 
 def segment_of(sealed: Iterable[SealedEvent], *, foreign: bool, high_water: int | None = None) -> SegmentFacts | None:

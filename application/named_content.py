@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Final
 
 from ..domain.events.event import Event
 from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
 from ..domain.events.run import ContinuationStarted, RunOpened
 from ..domain.forgetting import FORGOTTEN_TOPIC
-from ..domain.identifiers import RunId, run_stream
+from ..domain.identifiers import RunId, run_of, run_stream
 from ..domain.sealing import DamagedEvent, StoredRecord
 from ..domain.unsealing import event_of
 from ..ports.checkpoints import Checkpoints, Kept, KeptCheckpoint, WhyUnsupported
 from ..ports.event_store import EventReader
 from ..ports.store_keeping import StoreKeeping
+from .paging import every
 from .run_checkpoints import why_not
 
 _PAGE: Final = 200
@@ -34,14 +36,12 @@ class NamedContent:
     Attributes:
         folders: where runs worked; `bound` are those of runs that name a checkpoint, `made` those that were made
             from one for a run to go on in.
-        unread: runs of which a fact cannot be read, so that what they name is not known.
     """
 
     refs: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
-    unread: list[RunId] = field(default_factory=list)
 
     def add(self, reader: EventReader, run_id: RunId) -> bool:
         """Take in what a run names; False where a fact of it cannot be read. Its chain is not looked at."""
@@ -75,6 +75,10 @@ class NamedContent:
             case _:
                 pass
 
+    def is_used(self, path: str) -> bool:
+        """Whether a run worked in a folder, or below it."""
+        return any(PurePath(one).is_relative_to(path) for one in self.folders)
+
     def artifacts(self, checkpoints: Checkpoints) -> tuple[dict[str, KeptCheckpoint], tuple[tuple[str, str], ...]]:
         """Every checkpoint that is kept for one of the folders, by its ref, each with a folder by which it is reached;
         and the folders that could not be looked at, with the reason. One that is no repository, and of which no fact
@@ -93,15 +97,12 @@ class NamedContent:
 
 def every_run(keeping: StoreKeeping) -> Iterator[RunId]:
     """All runs of a store, by id."""
-    beginning = run_stream(RunId(""))
-    stream = beginning
-    while streams := [one for one in keeping.streams(after=stream) if one.startswith(beginning)]:
-        yield from (RunId(one.removeprefix(beginning)) for one in streams)
-        stream = streams[-1]
+    for stream in every(lambda after: keeping.streams(after=after), run_stream(RunId("")), lambda stream: stream):
+        run_id = run_of(stream)
+        if run_id is None:
+            return
+        yield run_id
 
 
 def _rows(reader: EventReader, stream: str) -> Iterator[StoredRecord]:
-    after_version = 0
-    while rows := reader.read(stream, after=after_version, limit=_PAGE):
-        yield from rows
-        after_version = rows[-1].version
+    return every(lambda after: reader.read(stream, after=after, limit=_PAGE), 0, lambda row: row.version)

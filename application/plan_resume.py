@@ -47,7 +47,7 @@ from ..ports.workspace import CouldNotLook, WorkspaceIdentity, WorkspaceMissing,
 from .agent import Agent
 from .copied_folders import CopiedFolders
 from .expected_content import Expected, LookAtFile, expected_of, facts_of
-from .lineage import LineageBroken, read_ancestors, read_earlier, reading_of
+from .lineage import LineageBroken, broken_at, read_ancestors, read_earlier, reading_of
 from .over import OverJudge
 from .ownership import SessionOwnership
 from .repair_preview import RepairPreview
@@ -374,8 +374,8 @@ def _earlier(reader: EventReader, seen: _Gathered) -> ContextHistory | None:
     except LineageBroken as broken:
         damage: SegmentReading = Unreadable(ParkReason.RUNTIME_LINEAGE_MISSING, broken.run_id, broken.detail)
     except DamagedEvent as error:
-        run_id = RunId(error.stream.partition(":")[2])
-        damage = Unreadable(ParkReason.RUNTIME_LEDGER_UNREADABLE, run_id, error.detail, error.sequence)
+        code = ParkReason.RUNTIME_LEDGER_UNREADABLE
+        damage = Unreadable(code, broken_at(error), error.detail, error.sequence)
     seen.lineage = (damage, *seen.lineage)
     return None
 

@@ -1,22 +1,19 @@
 """Repair of one session with the sessions of its child runs, children first. SPEC section 11.
 
 A child run lives in a session of its own. Whoever repairs a parent brings what its dead children left to an end before,
-so that the parent never goes past work whose record is open.
+so that the parent never goes past work whose record is open. Generations deeper than are followed are repaired when
+everything is.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from ..domain.errors import StoreError, WriteRefused
 from ..domain.identifiers import SessionId
 from ..domain.reasons import WriteRefusal
 from ..ports.views import FamilyViews
+from .family import children_of, descendants_of
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .repair_session import Repair, Repaired
-
-DEPTH_MAX = 64
-"""How many generations are followed; deeper ones are repaired when everything is."""
 
 
 class RepairFamily(Repair):
@@ -43,30 +40,14 @@ class RepairFamily(Repair):
         Raises:
             As `RepairSession`; a damaged child does not stop its parent.
         """
-        self._children(owned.session_id, cancelled_by, {owned.session_id}, DEPTH_MAX)
+        for child in descendants_of(self._views, owned.session_id):
+            self._child(child, cancelled_by)
         return self._repair(owned, cancelled_by=cancelled_by)
 
     def child_waits(self, session_id: SessionId) -> bool:
         """See `Repair`: of the session's own children."""
-        rows = (self._ownership.owner_of(child)[0] for child in self._of(session_id))
+        rows = (self._ownership.owner_of(child)[0] for child in children_of(self._views, session_id))
         return any(row is not None and self._ownership.may_be_taken(row) for row in rows)
-
-    def _children(
-        self, session_id: SessionId, cancelled_by: str | None, seen: set[SessionId], generations_left: int
-    ) -> None:
-        if generations_left == 0:
-            return
-        for child in self._of(session_id):
-            if child not in seen:
-                seen.add(child)
-                self._children(child, cancelled_by, seen, generations_left - 1)
-                self._child(child, cancelled_by)
-
-    def _of(self, session_id: SessionId) -> Iterator[SessionId]:
-        after: SessionId | None = None
-        while page := self._views.children(session_id, after=after):
-            yield from page
-            after = page[-1]
 
     def _child(self, session_id: SessionId, cancelled_by: str | None) -> None:
         row, _, _ = self._ownership.owner_of(session_id)

@@ -17,12 +17,13 @@ from ..domain.identifiers import ExecutionIdentity, NoticeId, RunId, SessionId, 
 from ..domain.planning.facts import SegmentFacts
 from ..domain.sentences import SentenceId
 from ..ports.event_store import EventStore
-from ..ports.views import RunRow, SessionKey, SessionViews
+from ..ports.views import RunRow, SessionViews
 from ..ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
 from .copied_folders import is_elsewhere_too
 from .ledger import CommandLedger
 from .lineage import reading_of
 from .ownership import Owned, SessionOwnership
+from .paging import every
 from .repair_session import Repair
 from .spines import Spines
 
@@ -177,11 +178,9 @@ class SettleWorkspace:
         return seen
 
     def _heads(self) -> Iterator[RunRow]:
-        after: SessionKey | None = None
-        while page := self._views.sessions(after=after, limit=PAGE):
-            heads = (self._views.run(row.head_run_id) for row in page if row.head_run_id is not None)
-            yield from (head for head in heads if head is not None and head.abandoned_by is None)
-            after = page[-1].key
+        rows = every(lambda after: self._views.sessions(after=after, limit=PAGE), None, lambda row: row.key)
+        heads = (self._views.run(row.head_run_id) for row in rows if row.head_run_id is not None)
+        return (head for head in heads if head is not None and head.abandoned_by is None)
 
     def _interrupted(self, row: RunRow) -> InterruptedRun | None:
         """Where a run is by its facts; None of one that has nothing to continue, or cannot be read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final, TypeAlias
 
 from ..domain.errors import SafepointError
@@ -15,6 +16,7 @@ from ..domain.identifiers import IncarnationId, SessionId
 from ..ports.incarnations import Incarnation, Liveness
 from ..ports.store_keeping import StoreKeeping
 from .ownership import SessionOwnership
+from .paging import every
 from .repair_session import Repaired, RepairSession
 
 END_SECONDS: Final = 30.0
@@ -149,12 +151,9 @@ class TakeOver:
         return TakenOver(how, owner, others, repaired)
 
     def _others(self, session_id: SessionId, owner: IncarnationId) -> tuple[SessionId, ...]:
-        found: list[SessionId] = []
-        after = ""
-        while len(found) < OTHERS_MAX and (rows := self._keeping.owned_sessions(after=after)):
-            found += (row.session_id for row in rows if row.incarnation_id == owner and row.session_id != session_id)
-            after = rows[-1].session_id
-        return tuple(found[:OTHERS_MAX])
+        rows = every(lambda after: self._keeping.owned_sessions(after=after), "", lambda row: row.session_id)
+        found = (row.session_id for row in rows if row.incarnation_id == owner and row.session_id != session_id)
+        return tuple(islice(found, OTHERS_MAX))
 
 
 _NOT_SEEN: Final = (

@@ -23,7 +23,7 @@ from ..domain.replay.origin import origin_of
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent
 from ..ports.event_store import EventReader, EventStore
 from .agent import Agent
-from .lineage import LineageBroken, histories_of, read_segment, turns_from
+from .lineage import LineageBroken, broken_at, histories_of, read_segment, turns_from
 from .states import events_after
 
 FIT_SHARE: Final = 0.75
@@ -215,7 +215,7 @@ class _Reading:
                 if not is_left_out:
                     shown.append(lineage)
         except (DamagedEvent, LineageBroken) as damage:
-            self._leave_out(_run_of(damage))
+            self._leave_out(broken_at(damage))
             if not reached:
                 return None
             read.border = reached[-1][0].ref.run_id
@@ -250,7 +250,3 @@ class _Reading:
                     turns.append([])
                 turns[-1].append(event.run_id)
         return turns
-
-
-def _run_of(damage: DamagedEvent | LineageBroken) -> RunId:
-    return damage.run_id if isinstance(damage, LineageBroken) else RunId(damage.stream.partition(":")[2])

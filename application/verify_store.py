@@ -5,7 +5,7 @@ It goes stream by stream and page by page, goes on after damage, and names the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -16,6 +16,7 @@ from ..domain.reasons import WriteRefusal
 from ..ports.event_store import EventStore
 from ..ports.session_owners import SessionOwners
 from ..ports.store_keeping import Projections, StoreCondition, StoreKeeping, Trust
+from .paging import every
 from .verify_stream import StreamDamage, verify_stream
 
 FINDINGS_MAX = 1_000
@@ -135,15 +136,9 @@ class VerifyStore:
         found.faults += self._keeping.faults()
 
     def _all_streams(self, found: Verification, progress: Callable[[int, int], None]) -> None:
-        for stream in self._streams():
+        for stream in every(lambda after: self._keeping.streams(after=after), "", lambda stream: stream):
             self._stream(stream, found)
             progress(found.streams, found.events)
-
-    def _streams(self) -> Iterator[str]:
-        after = ""
-        while names := self._keeping.streams(after=after):
-            yield from names
-            after = names[-1]
 
     def _stream(self, stream: str, found: Verification) -> None:
         found.streams += 1
@@ -160,14 +155,11 @@ class VerifyStore:
                 found.damages.append(damage)
 
     def _owned(self, found: Verification) -> None:
-        after = ""
-        while rows := self._keeping.owned_sessions(after=after):
-            for row in rows:
-                if row.incarnation_id is None:
-                    continue
-                if self._owners.incarnation(row.incarnation_id) is None and len(found.owners) < FINDINGS_MAX:
-                    found.owners.append(OwnerFinding(row.session_id, OwnerFault.NEVER_REGISTERED))
-            after = rows[-1].session_id
+        for row in every(lambda after: self._keeping.owned_sessions(after=after), "", lambda row: row.session_id):
+            if row.incarnation_id is None:
+                continue
+            if self._owners.incarnation(row.incarnation_id) is None and len(found.owners) < FINDINGS_MAX:
+                found.owners.append(OwnerFinding(row.session_id, OwnerFault.NEVER_REGISTERED))
 
     def _views(self, found: Verification) -> None:
         for difference in self._projections.differences():

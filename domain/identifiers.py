@@ -89,6 +89,18 @@ def run_stream(run_id: RunId) -> str:
     return f"run:{run_id}"
 
 
+def session_of(stream: str) -> SessionId | None:
+    """The session whose event stream has this name; None for any other stream."""
+    kind, _, name = stream.partition(":")
+    return SessionId(name) if kind == "session" else None
+
+
+def run_of(stream: str) -> RunId | None:
+    """The run whose event stream has this name; None for any other stream."""
+    kind, _, name = stream.partition(":")
+    return RunId(name) if kind == "run" else None
+
+
 def derive_id(seed: str, *labels: str) -> str:
     """Make an id that is a pure function of another, for facts that a decision derives: the same on every retry (F16).
 

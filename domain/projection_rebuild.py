@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .identifiers import run_of, session_of
 from .projections import TOPICS_WITH_ROWS, Row, rows_of
 from .sealing import DamagedEvent, SealedEvent, StoredRecord
 from .unsealing import event_of
@@ -34,9 +35,8 @@ def rows_of_record(record: StoredRecord, make: Callable[[SealedEvent], Sequence[
 
 def bare_row_of(stream: str) -> Row | None:
     """The row that shows that a stream is there, although its events cannot be read."""
-    kind, _, name = stream.partition(":")
-    if kind == "session":
-        return Row("sessions", {"session_id": name})
-    if kind == "run":
-        return Row("runs", {"run_id": name})
+    if (session_id := session_of(stream)) is not None:
+        return Row("sessions", {"session_id": session_id})
+    if (run_id := run_of(stream)) is not None:
+        return Row("runs", {"run_id": run_id})
     return None

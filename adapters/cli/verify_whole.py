@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...application.verify_store import Verification
 from ...application.verify_stream import StreamDamage
+from ...domain.identifiers import run_of, session_of
 from ...ports.store_keeping import Trust
 from . import documents
 from .command_lines import CommandLines
@@ -83,11 +84,10 @@ def damage_line(damage: StreamDamage) -> str:
 
 def damage_document(damage: StreamDamage) -> documents.Json:
     """Damage as programs read it."""
-    kind, _, stream_id = damage.stream.partition(":")
     return {
         "stream": damage.stream,
-        "session_id": stream_id if kind == "session" else None,
-        "run_id": stream_id if kind == "run" else None,
+        "session_id": session_of(damage.stream),
+        "run_id": run_of(damage.stream),
         "sequence": damage.sequence,
         "type": damage.topic,
         "code": str(damage.code),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from safepoint.adapters.memory.incarnations import MemoryHost
-from safepoint.application import repair_family
+from safepoint.application import family
 from safepoint.application.ownership import Owned
 from safepoint.application.repair_session import Repaired, RepairKind
 from safepoint.domain.errors import StoreUnavailable
@@ -148,7 +148,7 @@ def test_a_store_that_fails_under_a_child_stops_the_parent_too_and_trying_again_
 
 
 def test_so_many_generations_are_followed_and_no_more(dead: Life, next_: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_family, "DEPTH_MAX", 2)
+    monkeypatch.setattr(family, "GENERATIONS_MAX", 2)
     one = dead.opens("a", "call")
     for session in "bcd":
         one = dead.opens(session, "call", child_of=one)

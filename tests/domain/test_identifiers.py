@@ -15,7 +15,9 @@ from safepoint.domain.identifiers import (
     SessionId,
     derive_id,
     parse_id,
+    run_of,
     run_stream,
+    session_of,
     session_stream,
 )
 
@@ -59,6 +61,17 @@ def test_what_may_be_parsed_may_be_stored_and_the_other_way_round(text: str) -> 
 def test_a_stream_is_named_for_what_it_belongs_to() -> None:
     assert session_stream(SessionId("x")) == "session:x"
     assert run_stream(RunId("x")) == "run:x"
+
+
+@pytest.mark.parametrize("name", ["x", "a:b", ":", "run:x"])
+def test_what_a_stream_belongs_to_is_read_from_its_name(name: str) -> None:
+    assert (session_of(f"session:{name}"), run_of(f"session:{name}")) == (name, None)
+    assert (session_of(f"run:{name}"), run_of(f"run:{name}")) == (None, name)
+
+
+def test_a_name_that_is_no_streams_belongs_to_nothing() -> None:
+    for stream in ("", "x", "runs:x", "sessions:x"):
+        assert session_of(stream) is run_of(stream) is None
 
 
 labels = st.lists(st.text(alphabet=st.characters(exclude_categories=["Cc"]), max_size=5), max_size=4)
