@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Final
 
 from ..domain.errors import StoreNotAdopted
 from ..domain.events.event import Timestamp, after
 from ..domain.identifiers import RunId
-from ..ports.checkpoints import Checkpoints, KeptCheckpoint, Removed
+from ..ports.checkpoints import Checkpoints, KeptCheckpoint
 from ..ports.clock import Clock
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
@@ -22,7 +23,7 @@ from ..ports.isolated_folders import IsolatedFolder, IsolatedFolders
 from ..ports.store_keeping import StoreKeeping, Trust
 from ..ports.views import SessionViews
 from .named_content import NamedContent, every_run
-from .run_checkpoints import why_not
+from .remove_content import RemoveContent
 
 REMOVED: Final = "gc.removed"
 AGE_SECONDS_MIN: Final = 3_600
@@ -115,23 +116,10 @@ class CollectGarbage:
 
     def __call__(self, garbage: Garbage) -> Collected:
         """Remove what was found; what is gone already is no error."""
-        removed, left = 0, list[tuple[str, str]]()
-        for one in garbage.checkpoints:
-            answer = self._checkpoints.remove(one.folder, one.checkpoint.ref)
-            self._failpoints.hit(REMOVED)
-            if isinstance(answer, Removed):
-                removed += answer.was_there
-            else:
-                left.append((one.checkpoint.ref, why_not(answer)))
-        folders = 0
-        for folder in garbage.folders:
-            try:
-                self._isolated.remove(folder.path)
-                folders += 1
-            except OSError as error:
-                left.append((folder.path, str(error)))
-            self._failpoints.hit(REMOVED)
-        return Collected(removed, folders, tuple(left))
+        remove = RemoveContent(self._checkpoints, self._isolated, partial(self._failpoints.hit, REMOVED))
+        checkpoints = remove.checkpoints((one.checkpoint.ref, one.folder) for one in garbage.checkpoints)
+        folders = remove.folders(folder.path for folder in garbage.folders)
+        return Collected(checkpoints, folders, tuple(remove.left))
 
     def _is_old(self, made_at: Timestamp, age_seconds: int) -> bool:
         return after(made_at, max(age_seconds, AGE_SECONDS_MIN)) <= self._clock.now()

@@ -14,7 +14,7 @@ from typing import Final
 from ..domain.errors import SafepointError
 from ..domain.identifiers import OperationId, RunId, SessionId, session_stream
 from ..domain.operation.state import unanswered_of
-from ..ports.checkpoints import Checkpoints, Removed
+from ..ports.checkpoints import Checkpoints
 from ..ports.clock import Clock
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
@@ -28,8 +28,8 @@ from .named_content import NamedContent, every_run
 from .over import OverJudge
 from .ownership import SessionOwnership
 from .paging import runs_of
+from .remove_content import RemoveContent
 from .repair_session import Repair
-from .run_checkpoints import why_not
 from .states import readable
 from .tidy_operations import TidyOperations
 
@@ -173,12 +173,12 @@ class ForgetSession:
             planned = self.look(session_id)
             self._require_unused(session_id, planned)
             self._tidy_up(planned.runs)
-            left = list[tuple[str, str]](planned.not_looked)
-            checkpoints = self._remove_checkpoints(planned.checkpoints, left)
-            folders = self._remove_folders(planned.folders, left)
+            remove = RemoveContent(self._checkpoints, self._isolated)
+            checkpoints = remove.checkpoints(planned.checkpoints)
+            folders = remove.folders(planned.folders)
             self._failpoints.hit(CONTENT_REMOVED)
             done = self._forgetting.forget(planned.sessions, by=by, at=self._clock.now())
-        return SessionsForgotten(done, checkpoints, folders, tuple(left))
+        return SessionsForgotten(done, checkpoints, folders, (*planned.not_looked, *remove.left))
 
     def _require_over(self, session_id: SessionId, runs: Sequence[RunId]) -> None:
         running: list[OperationId] = []
@@ -210,23 +210,3 @@ class ForgetSession:
             for path in planned.folders:
                 if not readable_whole or named.is_used(path):
                     raise FolderInUse(session_id, path, run_id)
-
-    def _remove_checkpoints(self, kept: Sequence[tuple[str, str]], left: list[tuple[str, str]]) -> int:
-        removed = 0
-        for ref, folder in kept:
-            answer = self._checkpoints.remove(folder, ref)
-            if isinstance(answer, Removed):
-                removed += answer.was_there
-            else:
-                left.append((ref, why_not(answer)))
-        return removed
-
-    def _remove_folders(self, folders: Sequence[str], left: list[tuple[str, str]]) -> int:
-        removed = 0
-        for path in folders:
-            try:
-                self._isolated.remove(path)
-                removed += 1
-            except OSError as error:
-                left.append((path, str(error)))
-        return removed
