@@ -69,6 +69,11 @@ class SyncRecordedRun:
         """See `RecordedRun.stopped_by`."""
         return self._run.stopped_by
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """See `RecordedRun.tool_names`."""
+        return self._run.tool_names
+
     @overload
     def history(self) -> tuple[Item, ...]: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
+from ...application.agent import Agent
 from ...application.agent_loop import RunOutcome
 from ...application.intake import Step
 from ...application.open_call import Answer, OpenCall
@@ -25,10 +26,10 @@ class RecordedRun:
     process that opened the runtime (`OpenedBeforeFork`).
     """
 
-    def __init__(self, recorded: Recorded, system_prompt: str) -> None:
+    def __init__(self, recorded: Recorded, agent: Agent) -> None:
         self._open = recorded
         self._own = OwnProcess()
-        self._system_prompt = system_prompt
+        self._agent = agent
 
     @property
     def _recorded(self) -> Recorded:
@@ -55,6 +56,11 @@ class RecordedRun:
         """Who stopped the run, None while it may go on."""
         return self._recorded.stopped_by
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The tools that the runtime was opened with: no other is ever carried out."""
+        return frozenset(tool.name for tool in self._agent.catalog.tools())
+
     @overload
     def history(self) -> tuple[Item, ...]: ...
 
@@ -71,7 +77,7 @@ class RecordedRun:
                 `openai-chat`, and is a parameter of the request in the others.
         """
         items = self._recorded.history()
-        return items if format is None else messages(items, format, system_prompt=self._system_prompt)
+        return items if format is None else messages(items, format, system_prompt=self._agent.system_prompt)
 
     def check(self) -> None:
         """Do nothing while the model may be asked for another step.

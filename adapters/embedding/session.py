@@ -188,7 +188,7 @@ class Session:
             self.session_id, text, self._agent, self._tasks, context=context, budgets=budgets, parent=_parent(parent)
         )
         async with begun as run:
-            yield RecordedRun(run, self._agent.system_prompt)
+            yield RecordedRun(run, self._agent)
 
     @asynccontextmanager
     async def record_resume(
@@ -214,7 +214,7 @@ class Session:
         hands = Hands(self._agent.catalog, self._agent.workspace) if reconcile else None
         record: RecordRun = self._parts.record_run()
         async with record.resume(self.session_id, self._agent, self._tasks, request, hands) as run:
-            yield RecordedRun(run, self._agent.system_prompt)
+            yield RecordedRun(run, self._agent)
 
     # ---- looking, and what a person says ----------------------------------------------------------------------------
 

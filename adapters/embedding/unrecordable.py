@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from ...domain.errors import SafepointError
 
 
@@ -15,6 +17,21 @@ class AgentUnsupported(SafepointError):
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(f"{what} cannot be recorded: {instead}")
         self.what = what
+
+
+def check_promised(names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse an agent's tool of which the runtime knows nothing: it would never be called, and only its model be told.
+
+    Args:
+        names: of the agent's tools.
+        known: of the runtime's.
+
+    Raises:
+        AgentUnsupported: there is one.
+    """
+    for name in names:
+        if name not in known:
+            raise AgentUnsupported(f"the tool {name!r}", "open the runtime with it: `tools=[promised(...)]`")
 
 
 class NotRecordable(SafepointError):

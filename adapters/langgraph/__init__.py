@@ -6,6 +6,7 @@ Needs the extra `langgraph`. See `docs/frameworks/langgraph.md`.
 from __future__ import annotations
 
 from ...application.current_call import current_call
+from ..embedding.unrecordable import AgentUnsupported
 from .blocking import SyncThreads, SyncTurn
 from .checkpointer import SafeCheckpointer
 from .promises import promised
@@ -15,6 +16,7 @@ from .turn import Turn
 from .verdict import ThreadVerdict
 
 __all__ = [
+    "AgentUnsupported",
     "InterruptInTool",
     "NoOpenTurn",
     "SafeCheckpointer",

@@ -87,6 +87,7 @@ class SyncThreads:
 
     def tool_node(self, tools: Sequence[BaseTool], **more: Any) -> ToolNode:
         """See `Threads.tool_node`."""
+        self._threads.check_promised(tools)
         wrap: Any = self.wrap_tool_call
         return ToolNode(tools, messages_key=self._key, handle_tool_errors=False, wrap_tool_call=wrap, **more)
 

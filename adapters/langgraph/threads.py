@@ -23,7 +23,9 @@ from ...domain.events.run import Budgets
 from ...domain.replay.items import HostItem, Item, UserItem
 from ..embedding.recorded import RecordedRun
 from ..embedding.runtime import Runtime
+from ..embedding.unrecordable import check_promised
 from .carrying_out import Execute, carried_out
+from .graph_tools import check_tools
 from .messages import Differs, id_of, lacking, last_turn, left_open
 from .refusals import NoOpenTurn, StateDiffers, ThreadNotSafe
 from .states import Graph, States
@@ -93,10 +95,13 @@ class Threads:
                 its calls carried out.
 
         Raises:
+            AgentUnsupported: the graph has a tool that the runtime was not opened with, or a `ToolNode` that calls its
+                tools by itself; nothing was begun.
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
             StateDiffers: the thread's messages are not those of its interrupted turn.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
+        check_tools(graph, self._tool_names)
         session = self._runtime.session(thread_id)
         summary = await session.summary()
         interrupted = summary is not None and summary.state.may_be_resumed
@@ -136,10 +141,12 @@ class Threads:
                 takes them.
 
         Raises:
+            AgentUnsupported: as `turn`.
             ThreadNotSafe: it must not go on; the error says why, and what to do.
             StateDiffers: the thread's messages are not those of the turn.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
+        check_tools(graph, self._tool_names)
         session = self._runtime.session(thread_id)
         try:
             async with self._opened(graph, thread_id, session.record_resume(**request)) as turn:
@@ -199,7 +206,13 @@ class Threads:
         if state.next:
             turn.waits_at = state.next
             raise Paused(f"the graph waits at {', '.join(state.next)}")
-        await turn.record(self._of(state.values))
+        messages = self._of(state.values)
+        await turn.record(messages)
+        await turn.check_answered_here(messages)
+
+    @property
+    def _tool_names(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self._runtime.agent.catalog.tools())
 
     async def _messages(self, graph: Graph, config: RunnableConfig) -> list[AnyMessage]:
         return self._of((await self._states.get(graph, config)).values)
@@ -216,18 +229,31 @@ class Threads:
         """The node of a graph's tools: each call goes through preflight, T1 and T2. What a tool raises is an answer.
 
         Args:
-            tools: of the graph, each `promised` to the runtime; one that is not is refused when it is called.
+            tools: of the graph, each `promised` to the runtime.
             more: of `ToolNode`, such as `name` or `tags`.
+
+        Raises:
+            AgentUnsupported: the runtime was not opened with one of them.
         """
+        self.check_promised(tools)
         return ToolNode(
             tools, messages_key=self._key, handle_tool_errors=False, awrap_tool_call=self.awrap_tool_call, **more
         )
+
+    def check_promised(self, tools: Iterable[BaseTool]) -> None:
+        """Do nothing where the runtime was opened with each of these.
+
+        Raises:
+            AgentUnsupported: it was not.
+        """
+        check_promised((tool.name for tool in tools), self._tool_names)
 
     async def awrap_tool_call(self, request: ToolCallRequest, execute: Execute) -> ToolMessage:
         """Carry one call of a tool node out, at most once; for `ToolNode(awrap_tool_call=...)` and agent middleware.
 
         Raises:
             NoOpenTurn: nobody would record it; nothing was done.
+            AgentUnsupported: the runtime was not opened with this tool; nothing was done.
             BudgetSpent: a budget of the turn is used up; nothing was done.
             RunStopped: the turn was stopped, or a call of it was left without an outcome; nothing was done.
             InterruptInTool: the tool asked for an interrupt or a jump.
@@ -237,6 +263,8 @@ class Threads:
         turn = self._open.get(thread_id)
         if turn is None:
             raise NoOpenTurn(thread_id)
+        if request.tool is not None:
+            self.check_promised([request.tool])
         return await carried_out(turn, self._of(request.state), self._runtime.agent.catalog, request, execute)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import anyio
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from ...application.open_call import CallRefused
-from ...domain.events.tool import ToolCalled
+from ...application.open_call import CallRefused, OpenCall
+from ...domain.events.tool import Effect, ToolCalled
 from ..embedding.recorded import RecordedRun
+from ..embedding.unrecordable import AgentUnsupported
 from .messages import answers_since, step_of
+
+_OUTSIDE: Final = "The graph answered this call where nobody recorded it; its effect is not certain."
+_INSTEAD: Final = "let `threads.tool_node` carry it out; who is to be asked before it, is by `permission='ask'`"
 
 
 class Turn:
@@ -47,7 +51,31 @@ class Turn:
         async with self._recording:
             for message in answers_since(state, self._user_message_id):
                 if str(message.id) not in self._recorded:
+                    await self.check_answered_here(state)
                     await self._record(message)
+
+    async def check_answered_here(self, state: Sequence[AnyMessage]) -> None:
+        """Do nothing where each answer that the state has to a call of this run is a recorded one.
+
+        Raises:
+            AgentUnsupported: a call was answered where nobody recorded it: its effect is recorded as not certain.
+            StoreError, WriteRefused: that was not recorded.
+        """
+        outside = [call for call in self._answered(state) if self.run.answer(call) is None]
+        for call in outside:
+            await _answer(self.run, call, lambda one: one.error(_OUTSIDE, effect=Effect.UNKNOWN))
+        if outside:
+            raise AgentUnsupported(f"a call of {outside[0].tool_name} outside of the node of tools", _INSTEAD)
+
+    def _answered(self, state: Sequence[AnyMessage]) -> list[ToolCalled]:
+        said: dict[str | None, ToolCalled] = {}
+        answered: list[ToolCalled] = []
+        for message in state:
+            if isinstance(message, AIMessage):
+                said = {one["id"]: call for one in message.tool_calls if (call := self.called(message, one["id"]))}
+            elif isinstance(message, ToolMessage) and message.tool_call_id in said:
+                answered.append(said[message.tool_call_id])
+        return answered
 
     async def _record(self, message: AIMessage) -> None:
         self.run.check()  # the model was asked by the graph; what it may not have said is not carried out
@@ -57,16 +85,16 @@ class Turn:
         for asked, call in zip(message.tool_calls, step.calls, strict=False):
             self._calls[str(message.id), asked["id"]] = call
         for call in step.calls[readable:]:  # the graph calls no tool for it, and tells the model nothing
-            await _refuse(self.run, call)
+            await _answer(self.run, call, lambda one: one.refused("the graph could not read its arguments"))
 
     def called(self, message: AIMessage, call_id: str | None) -> ToolCalled | None:
         """The recorded call, None where its step was recorded before this turn was opened."""
         return self._calls.get((str(message.id), call_id))
 
 
-async def _refuse(run: RecordedRun, call: ToolCalled) -> None:
+async def _answer(run: RecordedRun, call: ToolCalled, say: Callable[[OpenCall], None]) -> None:
     try:
         async with run.tool_call(call) as operation:
-            operation.refused("the graph could not read its arguments")
+            say(operation)
     except CallRefused:
         return

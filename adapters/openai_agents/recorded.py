@@ -9,7 +9,7 @@ from agents.models import get_default_model_settings
 from agents.models.multi_provider import MultiProvider
 
 from ..embedding.recorded import RecordedRun
-from ..embedding.unrecordable import AgentUnsupported
+from ..embedding.unrecordable import AgentUnsupported, check_promised
 from .model import RecordedModel
 from .tools import guarded
 
@@ -28,10 +28,13 @@ def recorded(agent: Agent[Any], run: RecordedRun) -> Agent[Any]:
         run: open.
 
     Raises:
-        AgentUnsupported: it has tools that run elsewhere, or MCP servers. Handoffs are refused when it runs.
+        AgentUnsupported: it has tools that run elsewhere, or that the runtime was not opened with, or MCP servers.
+            Handoffs are refused when it runs.
     """
     if agent.mcp_servers:
         raise AgentUnsupported("an MCP server of the agent", "give its tools as function tools")
+    tools = [guarded(tool, run) for tool in agent.tools]
+    check_promised((tool.name for tool in tools), run.tool_names)
     given = agent.model
     model = RecordedModel(given if isinstance(given, Model) else MultiProvider().get_model(given), run)
     settings = agent.model_settings
@@ -40,7 +43,7 @@ def recorded(agent: Agent[Any], run: RecordedRun) -> Agent[Any]:
     return agent.clone(
         model=model,
         model_settings=settings,
-        tools=[guarded(tool, run) for tool in agent.tools],
+        tools=[*tools],
         hooks=_Watched(agent.hooks or AgentHooks(), model),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -21,7 +22,7 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from ..embedding.recorded import RecordedRun
 from ..embedding.told_to_model import ToldToModel, is_open
-from ..embedding.unrecordable import AgentUnsupported, NotRecordable
+from ..embedding.unrecordable import AgentUnsupported, NotRecordable, check_promised
 from .messages import step_of
 from .toolset import guarded
 
@@ -53,12 +54,13 @@ class Recording(AbstractCapability[Any]):
         """Record what the model is shown that is not recorded, ask it, and record what it answered.
 
         Raises:
-            AgentUnsupported: the agent has tools that run elsewhere; nothing was asked.
+            AgentUnsupported: the agent has tools that run elsewhere, or that the runtime was not opened with; nothing
+                was asked.
             NotRecordable: something has no place in the record.
             RunStopped, BudgetSpent: nothing was asked.
             StoreError, WriteRefused: it was not recorded; the agent goes no further.
         """
-        outputs = _checked(request_context.model_request_parameters)
+        outputs = _checked(request_context.model_request_parameters, self.run.tool_names)
         if self.run.stopped_by is None:
             await self._told(ctx.messages)
         self.run.check()
@@ -102,13 +104,14 @@ class Recording(AbstractCapability[Any]):
                     await self.run.decline(part.tool_call_id, part.model_response_str())
 
 
-def _checked(parameters: ModelRequestParameters) -> frozenset[str]:
+def _checked(parameters: ModelRequestParameters, known: Collection[str]) -> frozenset[str]:
     """The names of the output tools."""
     for native in parameters.native_tools:
         raise AgentUnsupported(f"the provider's own tool {native.kind}", "take a tool that runs here")
     for tool in parameters.function_tools:
         if tool.kind == "external":
             raise AgentUnsupported(f"the external tool {tool.name}", "take a tool that runs here")
+    check_promised((tool.name for tool in parameters.function_tools), known)
     return frozenset(tool.name for tool in parameters.output_tools)
 
 

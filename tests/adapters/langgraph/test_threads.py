@@ -11,16 +11,19 @@ import anyio
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
-from langgraph.prebuilt import InjectedState
+from langgraph.graph import MessagesState
+from langgraph.prebuilt import InjectedState, ToolNode
 from langgraph.types import Command, interrupt
 
 import safepoint
 from safepoint.adapters.langgraph import (
+    AgentUnsupported,
     InterruptInTool,
     NoOpenTurn,
     SafeCheckpointer,
     StateDiffers,
     Threads,
+    Turn,
     current_call,
     promised,
 )
@@ -359,10 +362,63 @@ def test_a_tool_that_was_not_promised_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, [promised(bank.look)]) as runtime, saver(tmp_path) as checkpoints:
             threads = Threads(runtime)
-            graph = agent([ASKS, PAID], threads.tool_node([bank.pay]), SafeCheckpointer(checkpoints, threads))
-            async with threads.turn(graph, "bill", "Pay.") as turn:
-                state = await graph.ainvoke(turn.input, turn.config)
-            assert answers(state)[0][0] == "error"
+            safe = SafeCheckpointer(checkpoints, threads)
+            with pytest.raises(AgentUnsupported, match="the tool 'pay' cannot be recorded"):
+                threads.tool_node([bank.look, bank.pay])
+            graph = agent([ASKS, PAID], ToolNode([bank.pay], awrap_tool_call=threads.awrap_tool_call), safe)
+            with pytest.raises(AgentUnsupported, match="the tool 'pay' cannot be recorded"):
+                async with threads.turn(graph, "bill", "Pay."):
+                    pytest.fail("it was begun")
+            assert await runtime.session("bill").summary() is None
 
     anyio.run(main)
     assert bank.done == []
+
+
+def test_a_node_that_calls_its_tools_by_itself_is_refused(tmp_path: Path) -> None:
+    bank = Bank()
+
+    async def main() -> None:
+        async with opened(tmp_path, [promised(bank.pay)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([ASKS, PAID], ToolNode([bank.pay]), SafeCheckpointer(checkpoints, threads))
+            with pytest.raises(AgentUnsupported, match=r"node 'tools' cannot be recorded: .*threads.tool_node"):
+                async with threads.turn(graph, "bill", "Pay."):
+                    pytest.fail("it was begun")
+            assert await runtime.session("bill").summary() is None
+
+    anyio.run(main)
+    assert bank.done == []
+
+
+@pytest.mark.parametrize("says", [[ASKS, PAID], [ASKS]])
+def test_a_call_that_another_node_answers_is_no_success_and_its_effect_is_not_certain(
+    tmp_path: Path, says: list[AIMessage]
+) -> None:
+    """A node of the graph's own carries the call out; the graph then goes on with its model, or ends."""
+
+    async def pays(state: MessagesState) -> dict[str, list[Any]]:
+        return {"messages": [ToolMessage("paid 5", tool_call_id="c1")]}
+
+    async def main() -> None:
+        async with opened(tmp_path, [promised(Bank().pay)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            own: Any = pays
+            graph = agent(says, own, SafeCheckpointer(checkpoints, threads), interrupt_after=["tools"])
+
+            async def drive(turn: Turn) -> None:
+                await graph.ainvoke(turn.input, turn.config)
+                if len(says) > 1:
+                    await graph.ainvoke(None, turn.config)
+                else:
+                    await graph.aupdate_state(turn.config, None, as_node="__end__")
+
+            with pytest.raises(AgentUnsupported, match="a call of pay outside of the node of tools"):
+                async with threads.turn(graph, "bill", "Pay.") as turn:
+                    await drive(turn)
+            assert turn.run.outcome is not None
+            assert turn.run.outcome.status is RunStatus.FAILED
+            (doubt,) = await runtime.session("bill").unsettled()
+            assert doubt.tool_name == "pay"
+
+    anyio.run(main)

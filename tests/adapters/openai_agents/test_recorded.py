@@ -217,12 +217,13 @@ def test_a_tool_that_takes_too_long_is_ended_and_its_effect_is_not_certain(tmp_p
     assert left.outcome.status is RunStatus.COMPLETED
 
 
-def test_a_tool_that_was_not_promised_is_never_carried_out(tmp_path: Path) -> None:
-    done, pay, _ = banking()
+def test_an_agent_with_a_tool_that_was_not_promised_is_refused(tmp_path: Path) -> None:
+    done, pay, look = banking()
     model = ScriptedModel([asks(("a", "pay", {"amount": 1})), PAID])
-    left = run_of(tmp_path, Agent("payer", model=model, tools=[pay]))
-    assert done == []
-    assert left.results() == [(told(model)[0], True)]
+    left = run_of(tmp_path, Agent("payer", model=model, tools=[look, pay]), promised(look))
+    assert isinstance(left.error, AgentUnsupported)
+    assert "the tool 'pay'" in str(left.error)
+    assert (done, model.last_call) == ([], None)
 
 
 def test_arguments_that_do_not_fit_have_no_effect_but_are_an_error(tmp_path: Path) -> None:

@@ -174,13 +174,14 @@ def test_a_tool_that_nobody_has_is_answered(tmp_path: Path) -> None:
     assert left.output == "Paid."
 
 
-def test_a_tool_that_was_not_promised_is_never_carried_out(tmp_path: Path) -> None:
+def test_an_agent_with_a_tool_that_was_not_promised_is_refused_before_its_model_is_asked(tmp_path: Path) -> None:
     bank, seen = Bank(), list[list[ModelMessage]]()
-    left = recorded(tmp_path, Agent(says(asks(("a", "pay", {"amount": 5})), PAID, seen=seen), tools=[bank.pay]))
-    assert bank.done == []
-    (told,) = [part for part in seen[1][-1].parts if isinstance(part, ToolReturnPart)]
-    assert told.outcome == "failed"
-    assert left.results() == [(told.content, True)]
+    made = Agent(says(asks(("a", "pay", {"amount": 5})), PAID, seen=seen), tools=[bank.look, bank.pay])
+    left = recorded(tmp_path, made, promised(bank.look))
+    assert isinstance(left.error, AgentUnsupported)
+    assert "the tool 'pay'" in str(left.error)
+    assert "tools=[promised(...)]" in str(left.error)
+    assert (bank.done, seen) == ([], [])
 
 
 def test_a_retry_that_a_tool_asks_for_is_recorded_as_not_certain_unless_it_says_otherwise(tmp_path: Path) -> None:
