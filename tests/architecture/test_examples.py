@@ -12,6 +12,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 SAYS = {
     "embed_and_resume.py": ["killed", "The bill is paid, once.", "['10.00']"],
+    "child_run.py": [
+        "killed",
+        "delegate: child_run_interrupted",
+        "The bill is paid, once.",
+        "My clerk has done it.",
+        "['10.00']",
+    ],
     "your_loop.py": [
         "killed",
         "parked: dangling_tool_state",
