@@ -112,6 +112,7 @@ def test_a_parked_plan_as_json(program: Program) -> None:
         "is_error": None,
         "settled": False,
         "over": "over",
+        "child": None,
         "processes": [],
         "attested": None,
         "declared_over": None,
