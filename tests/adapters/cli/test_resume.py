@@ -112,7 +112,6 @@ def test_a_parked_plan_as_json(program: Program) -> None:
         "is_error": None,
         "settled": False,
         "over": "over",
-        "child": None,
         "processes": [],
         "attested": None,
         "declared_over": None,
