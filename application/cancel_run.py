@@ -112,9 +112,8 @@ class CancelRun:
         if run is None or run.opening is None or not run.open or run.cancel_requested is not None:
             return
         fact = CancelRequested(**self._spines.run(run.opening.identity), by=by)
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
         try:
-            self._ledger.execute(Append(*guard, run.opening.run_id, (fact,)))
+            self._ledger.execute(Append(*owned.guard, run.opening.run_id, (fact,)))
         except WriteRefused as refused:
             if refused.code is not WriteRefusal.RUN_SEALED:
                 raise

@@ -195,9 +195,8 @@ class DecidePermission:
             repeats=asked.repeats,
         )
         notice = self._notice(asked, by) if approved else None
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
         try:
-            self._ledger.execute(AppendLate(*guard, asked.run_id, decided, grant, notice))
+            self._ledger.execute(AppendLate(*owned.guard, asked.run_id, decided, grant, notice))
         except WriteRefused:
             if standing := _standing(self._asked(owned.session_id, request_id)):
                 return standing  # somebody was faster

@@ -115,10 +115,9 @@ class DeliverAgain:
             life=delivery.bound.life,
         )
         owned = delivery.owned
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
         committed = False
         try:
-            await self._ledger.execute(StartRedelivery(*guard, dispatch.run_id, started, started.occurred_at))
+            await self._ledger.execute(StartRedelivery(*owned.guard, dispatch.run_id, started, started.occurred_at))
             committed = True
         finally:
             if not committed and slot is not None:

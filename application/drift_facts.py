@@ -138,5 +138,4 @@ class DriftFacts:
         fact: WorkspaceRebaselined | WorkspaceTransitioned | CheckpointAccepted,
         notice: NoticePosted | None,
     ) -> None:
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        self._ledger.execute(AppendLate(*guard, source.ref.run_id, fact, notice=notice))
+        self._ledger.execute(AppendLate(*owned.guard, source.ref.run_id, fact, notice=notice))

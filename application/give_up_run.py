@@ -99,7 +99,7 @@ class GiveUpRun:
             note=note,
             last_good_sequence=run.sequence,
         )
-        self._ledger.execute(AbandonRun(owned.session_id, owned.incarnation_id, owned.epoch, head.run_id, abandoned))
+        self._ledger.execute(AbandonRun(*owned.guard, head.run_id, abandoned))
         return self._given_up(owned, head.run_id, run.sequence, damage or "it has no event", before=False)
 
     def _given_up(self, owned: Owned, run_id: RunId, sequence: int, damage: str, *, before: bool) -> GivenUp:

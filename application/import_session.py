@@ -18,7 +18,6 @@ from ..ports.event_store import (
     EventReader,
     EventStore,
     Fenced,
-    OwnerGuard,
     Stored,
 )
 from ..ports.run_importer import RunImporter
@@ -105,8 +104,7 @@ class ImportSession:
         return True
 
     def _keep(self, owned: Owned, events: tuple[SealedEvent, ...], judgement: Judgement) -> None:
-        guard = OwnerGuard(owned.session_id, owned.incarnation_id, owned.epoch)
-        answer = self._importer.import_runs(Commit(guard, events))
+        answer = self._importer.import_runs(Commit(owned.guard, events))
         if not isinstance(answer, Stored):
             raise ImportRefused(*_refusal(answer), judgement)
 

@@ -54,8 +54,7 @@ class LateOutcomes:
         try:
             if run.open:
                 outcome = response_of(self._spines.run(dispatch.identity), call, dispatch.operation_id, prepared)
-                guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-                self._ledger.execute(CommitOutcome(*guard, dispatch.run_id, outcome))
+                self._ledger.execute(CommitOutcome(*owned.guard, dispatch.run_id, outcome))
             else:
                 session = self._ledger.session(owned.session_id)
                 attempt, seen = Attempt(call, dispatch), Seen(Observation.LATE_OUTCOME, RECONCILER_ID)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..domain.errors import SafepointError, StoreError
 from ..domain.identifiers import IncarnationId, SessionId
+from ..ports.event_store import OwnerGuard
 from ..ports.incarnations import HeldIncarnation, Incarnation, Incarnations, Liveness
 from ..ports.session_owners import Ownership, SessionOwners
 from ..ports.supervised import ProcessInfo
@@ -47,6 +48,11 @@ class Owned:
     session_id: SessionId
     incarnation_id: IncarnationId
     epoch: int
+
+    @property
+    def guard(self) -> OwnerGuard:
+        """What commands and commits carry of it, before anything else."""
+        return OwnerGuard(self.session_id, self.incarnation_id, self.epoch)
 
 
 class SessionOwnership:

@@ -52,8 +52,7 @@ class RecordSettledJobs:
                 exit_code=one.exit_code,
                 signal=one.signal,
             )
-            guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-            self._ledger.execute(AppendLate(*guard, job.run_id, fact))
+            self._ledger.execute(AppendLate(*owned.guard, job.run_id, fact))
         return len(settled)
 
 

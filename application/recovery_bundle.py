@@ -96,8 +96,7 @@ def bundle_of(
         outcome_event_id=None if outcome is None else outcome.event_id,
     )
     notice = None if outcome is None else _notice(spines, session, dispatch, outcome, decided)
-    guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-    return CommitRecovery(*guard, dispatch.run_id, sequence, reconciled, outcome, decided, notice)
+    return CommitRecovery(*owned.guard, dispatch.run_id, sequence, reconciled, outcome, decided, notice)
 
 
 def _notice(

@@ -14,7 +14,7 @@ from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
 from ..domain.events.session import RunAdmitted
-from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
+from ..domain.identifiers import ExecutionIdentity, RunId, SessionId
 from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.session.state import Session
@@ -140,14 +140,14 @@ class RepairSession(Repair):
         """Close undispatched calls and append the recovered terminal event, in one commit."""
         stopped_by = run.cancel_requested.by if run.cancel_requested is not None else cancelled_by
         ended = self._ended(owned, opening, FailureClass.APP_RESTARTED, stopped_by)
-        return EndRun(*_guard(owned), opening.run_id, ended, stopped_by)
+        return EndRun(*owned.guard, opening.run_id, ended, stopped_by)
 
     def _close(self, owned: Owned, claimed: RunClaimed, cancelled_by: str | None) -> RepairContinuation:
         """Make the target of an unstarted claim a run that failed before any provider call. SPEC section 14."""
         started = started_from(claimed, StartKind.CLAIM_REPAIR, owned, self._spines)
         failure = FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH
         ended = self._ended(owned, started, failure, cancelled_by)
-        return RepairContinuation(*_guard(owned), claimed.target.run_id, claimed.run_id, started, ended)
+        return RepairContinuation(*owned.guard, claimed.target.run_id, claimed.run_id, started, ended)
 
     def _claim_of(self, session: Session, head: RunId) -> RunClaimed | None:
         """The claim that admitted the head run: it stands in the run that was the head before."""
@@ -180,10 +180,6 @@ class RepairSession(Repair):
             incarnation_id=owned.incarnation_id,
             epoch=owned.epoch,
         )
-
-
-def _guard(owned: Owned) -> tuple[SessionId, IncarnationId, int]:
-    return (owned.session_id, owned.incarnation_id, owned.epoch)
 
 
 def _unexplained(head: RunAdmitted) -> Repaired:

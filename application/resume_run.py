@@ -327,8 +327,7 @@ class ResumeRun:
             kind=RunKind.CONTINUATION,
             claim_id=plan.claim_id,
         )
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        return ClaimContinuation(*guard, source.run_id, claimed, admitted)
+        return ClaimContinuation(*owned.guard, source.run_id, claimed, admitted)
 
     def _start(self, owned: Owned, plan: Continue, claimed: RunClaimed) -> StartContinuation:
         started = started_from(claimed, StartKind.RUNTIME_ADMISSION, owned, self._spines)
@@ -341,10 +340,9 @@ class ResumeRun:
             )
             for told in plan.told
         )
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
         budgets = plan.budgets
         budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
-        return StartContinuation(*guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
+        return StartContinuation(*owned.guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
 
     def _tell_parked(self, parked: Parked, run_id: RunId | None) -> None:
         codes = tuple(code.value for code in (*parked.codes, *parked.changed))

@@ -24,7 +24,7 @@ from ..domain.events.event import Json, RunEvent
 from ..domain.events.outside import BackgroundStarted
 from ..domain.events.run import ContinuationStarted, RunEnded, RunStatus
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
-from ..domain.identifiers import ExecutionIdentity, IncarnationId, RunId, SessionId
+from ..domain.identifiers import ExecutionIdentity, RunId
 from ..domain.reasons import FailureClass
 from ..domain.run.state import Run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST
@@ -58,6 +58,7 @@ class RunRecorder:
     ) -> None:
         self.identity = identity
         self.owned = owned
+        self._guard = owned.guard
         self._ledger = ledger
         self._writer: TaskQueue | None = None
         self._spines = spines
@@ -164,10 +165,6 @@ class RunRecorder:
         receipt = await self._execute(EndRun(*self._guard, run_id=self.run_id, ended=ended, stopped_by=stopped_by))
         self._failpoints.hit(Failpoint.AFTER_TERMINAL)
         return receipt
-
-    @property
-    def _guard(self) -> tuple[SessionId, IncarnationId, int]:
-        return (self.owned.session_id, self.owned.incarnation_id, self.owned.epoch)
 
     async def _execute(self, command: AnyCommand) -> Receipt:
         if self._writer is None:

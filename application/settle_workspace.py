@@ -216,8 +216,7 @@ class SettleWorkspace:
             sentence_id=SentenceId.HOST_NOTE,
             parameters={"text": told},
         )
-        guard = (owned.session_id, owned.incarnation_id, owned.epoch)
-        self._ledger.execute(AppendLate(*guard, run.run_id, fact, notice=notice))
+        self._ledger.execute(AppendLate(*owned.guard, run.run_id, fact, notice=notice))
 
     def _transition(self, run: InterruptedRun, seen: WorkspaceSeen) -> WorkspaceTransitioned:
         return WorkspaceTransitioned(

@@ -23,7 +23,6 @@ def command_of(
 ) -> CommitAttestation | AttestInSession:
     """What is written: in the run, with the answer that the statement makes, or where it is closed, in the session."""
     operation, run_id = seen.operation, seen.run_id
-    guard = (owned.session_id, owned.incarnation_id, owned.epoch)
     over = said.statement is Statement.OVER
     if seen.run.claimed is not None or run_id in session.abandoned:
         stated = OperationAttested(
@@ -36,7 +35,7 @@ def command_of(
             note=said.note,
         )
         notice = None if over else _notice(spines, owned, operation, said, stated.event_id)
-        return AttestInSession(*guard, run_id, stated, notice)
+        return AttestInSession(*owned.guard, run_id, stated, notice)
     called, dispatch = operation.called, operation.dispatch
     assert dispatch is not None  # a record that lacks one is damaged
     identity = ExecutionIdentity(owned.session_id, run_id, dispatch.turn_id, dispatch.invocation_id)
@@ -56,7 +55,7 @@ def command_of(
     moved_on = session.head is None or session.head.run_id != run_id
     told = not over and (answered or moved_on)
     notice = _notice(spines, owned, operation, said, attested.event_id) if told else None
-    return CommitAttestation(*guard, run_id, seen.run.sequence, attested, response, notice)
+    return CommitAttestation(*owned.guard, run_id, seen.run.sequence, attested, response, notice)
 
 
 def _notice(spines: Spines, owned: Owned, operation: Operation, said: SaidBy, seed: str) -> NoticePosted:
