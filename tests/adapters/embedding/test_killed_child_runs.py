@@ -5,6 +5,7 @@ Children and payments are counted from outside: in the database file, and in a f
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import anyio
 import pytest
 
 import safepoint
+from safepoint.adapters.cli.exit_codes import ExitCode
+from safepoint.adapters.cli.main import call
 from safepoint.adapters.memory.model_provider import PlannedModel, says
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, OperationReconciled
 from safepoint.domain.reasons import ParkReason
@@ -209,3 +212,21 @@ def test_what_the_parent_was_told_before_it_was_killed_is_not_looked_up_again(tm
 
     anyio.run(main)
     assert (children(tmp_path), payments(tmp_path)) == (begun, ["5"])
+
+
+def test_the_command_line_names_the_child_and_what_to_do_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed(tmp_path, "ours", "payment recorded")
+    ((child, _),) = children(tmp_path)
+    arguments = ["reconcile", "lead", "--store", str(tmp_path / "store.sqlite")]
+    assert call([*arguments, "--json"]) == ExitCode.PARKED
+    document = json.loads(capsys.readouterr().out)
+    (operation,) = document["operations"]
+    assert (operation["became"], operation["code"], operation["child"]) == ("left", "child_run_interrupted", child)
+    first = next(way for way in document["commands"] if f"safepoint plan {child}" in way["command"])
+    assert first == document["commands"][0]
+    assert call(arguments) == ExitCode.PARKED
+    said = capsys.readouterr().out
+    assert "the run that it started was interrupted" in said
+    assert f"session {child} was interrupted, and can be continued" in said
