@@ -17,7 +17,7 @@ from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
 from ..application.ownership import SessionOwnership
 from ..application.spines import Spines
-from ..application.stopping import BOUND_SECONDS
+from ..application.stopping import BOUND_SECONDS, OBSERVE_SECONDS_MAX
 from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
 from ..domain.identifiers import IncarnationId
@@ -183,6 +183,8 @@ class Settings:
         store: the database file, absolute.
         read_only: look only: no byte of the store changes, nothing is owned.
         cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
+        observe_seconds_max: how long a reconciler may take to look at one operation, more than 0; of one that takes
+            longer the operation is left as it is.
         auto_resume: whether a host continues by itself what a crash interrupted, once; None leaves it to
             `SAFEPOINT_AUTO_RESUME`, which is off unless it is 1. What a person resumes is not concerned.
         environment: read for `SAFEPOINT_RESUME`, `SAFEPOINT_AUTO_RESUME`, `SAFEPOINT_OTEL` and, with
@@ -192,6 +194,7 @@ class Settings:
     store: Path
     read_only: bool = False
     cancel_bound_seconds: float = BOUND_SECONDS
+    observe_seconds_max: float = OBSERVE_SECONDS_MAX
     auto_resume: bool | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
@@ -342,6 +345,7 @@ class Composition(containers.DeclarativeContainer):
         supervisor,
         spines,
         sink,
+        observe_seconds_max=settings.provided.observe_seconds_max,
     )
     reconcile_session = providers.Factory(
         ReconcileSession,

@@ -1,9 +1,13 @@
-"""Asks a reconciler, which may be a third party's code: whatever it does besides answering, nothing was learned."""
+"""Asks a reconciler, which may be a third party's code: whatever it does besides answering, nothing was learned.
+
+One that does not answer in its time is left to its thread, and what it says later is not heard.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
+from functools import partial
 from typing import Any, Final
 
 from ..domain import canonical
@@ -12,13 +16,46 @@ from ..domain.identifiers import parse_id
 from ..domain.reasons import ResponseCode
 from ..domain.tool_results import RESULT_BYTES_MAX, PreparedResult, sayable
 from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
+from .abandonable_call import AbandonableCall, Returned, joined
 from .reconciliation import Left, LeftAlone
+from .stopping import Stopping
 
+TIDY_SECONDS_MAX: Final = 10.0
+"""How long it is waited for to remove what a dead call left; it may finish later, since it touches no effect."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
+async def looked_up_within(
+    seconds_max: float, reconciler: Reconciler, asked: AskedOperation, stopping: Stopping
+) -> Observed | LeftAlone:
+    """What a reconciler sees, unless it takes too long, or somebody stops before it has seen it.
+
+    Args:
+        seconds_max: more than 0.
+    """
+    looking = AbandonableCall(partial(looked_up, reconciler, asked), "safepoint observe")
+    if not looking.start():
+        return LeftAlone(Left.RECONCILER_FAILED, "there is no room for another thread")
+    scope = stopping.at_once(seconds_max)
+    try:
+        with scope:
+            await looking.finished()
+    finally:
+        stopping.done(scope)
+        looking.give_up()
+    match looking.ended:
+        case Returned(value=value):
+            found: Observed | LeftAlone = value
+            return found
+        case None if stopping.is_set():
+            return LeftAlone(Left.STOPPED)
+        case _:
+            detail = f"{_name_of(reconciler)} did not answer within {seconds_max:g} s"
+            return LeftAlone(Left.RECONCILER_TIMED_OUT, detail)
+
+
 def looked_up(reconciler: Reconciler, asked: AskedOperation) -> Observed | LeftAlone:
-    """What a reconciler sees, or that it could not look; call it in a thread of its own."""
+    """What a reconciler sees, or that it could not look."""
     try:
         observed: object = reconciler.observe(asked)
         unusable = _unusable(reconciler, observed)
@@ -32,9 +69,9 @@ def looked_up(reconciler: Reconciler, asked: AskedOperation) -> Observed | LeftA
 
 
 def tidied(reconciler: Reconciler, asked: AskedOperation) -> None:
-    """Let it remove what the dead call left; what could not be removed stays."""
-    with contextlib.suppress(BaseException):
-        reconciler.tidy(asked)
+    """Let it remove what the dead call left; what could not be removed stays. Not for an event loop."""
+    with contextlib.suppress(RuntimeError):  # there is no room for another thread
+        joined(partial(reconciler.tidy, asked), TIDY_SECONDS_MAX)
 
 
 def _unusable(reconciler: Any, observed: object) -> str | None:

@@ -25,13 +25,13 @@ from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
 from .deliver_again import DeliverAgain, Delivery, ignore, same_tool
-from .looking_up import looked_up, tidied
+from .looking_up import looked_up_within, tidied
 from .ownership import Owned
 from .reconcilers import Reconcilers
 from .reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
 from .recovery_bundle import Attempt, Seen, bundle_of
 from .spines import Spines
-from .stopping import Stopping
+from .stopping import OBSERVE_SECONDS_MAX, Stopping
 from .supervised_calls import in_thread
 from .uncertain_operations import Uncertain, UncertainOperations
 
@@ -65,6 +65,7 @@ class ReconcileOperations:
 
     Args:
         handles: looks recorded handles up where no reconciler knows the contract.
+        observe_seconds_max: how long a reconciler may take to look at one operation, more than 0.
     """
 
     def __init__(
@@ -77,6 +78,8 @@ class ReconcileOperations:
         supervisor: Supervisor,
         spines: Spines,
         sink: LifecycleSink,
+        *,
+        observe_seconds_max: float = OBSERVE_SECONDS_MAX,
     ) -> None:
         self._ledger = ledger
         self._operations = operations
@@ -86,6 +89,7 @@ class ReconcileOperations:
         self._supervisor = supervisor
         self._spines = spines
         self._sink = sink
+        self._observe_seconds_max = observe_seconds_max
 
     async def __call__(
         self,
@@ -147,7 +151,7 @@ class ReconcileOperations:
             case RecoveryMode.REPLAY_SAFE | RecoveryMode.IDEMPOTENT:
                 return await self._delivered(owned, hands, seen, stopping)
             case RecoveryMode.RECONCILE | RecoveryMode.REATTACH:
-                return await self._observed(owned, seen)
+                return await self._observed(owned, seen, stopping)
             case RecoveryMode.OUTCOME_UNKNOWN | RecoveryMode.NEVER_AUTO_RETRY:
                 return await self._commit(owned, seen, Seen(Observation.UNREADABLE, NO_PROMISE), None)
 
@@ -173,7 +177,7 @@ class ReconcileOperations:
         by = Seen(observation, DELIVERED_AGAIN if idempotent else RUN_AGAIN)
         return await self._commit(owned, seen, by, answer)
 
-    async def _observed(self, owned: Owned, seen: Uncertain) -> Completed | NowParked | LeftAlone:
+    async def _observed(self, owned: Owned, seen: Uncertain, stopping: Stopping) -> Completed | NowParked | LeftAlone:
         contract = seen.dispatch.contract
         reconciler = self._reconcilers.of(contract)
         if reconciler is None and contract.mode is RecoveryMode.REATTACH:
@@ -183,7 +187,7 @@ class ReconcileOperations:
         if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:
             return seen.unusable_workspace  # parking is for good, and the folder may come back
         asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity, seen.later)
-        observed = await in_thread(partial(looked_up, reconciler, asked))
+        observed = await looked_up_within(self._observe_seconds_max, reconciler, asked, stopping)
         if isinstance(observed, LeftAlone):
             return observed
         if observed.observation is Observation.HANDLE_RUNNING:

@@ -37,6 +37,8 @@ class Left(StrEnum):
     """Whoever knows could not be asked now."""
     RECONCILER_FAILED = "reconciler_failed"
     """Who knows its contract could not look, or gave no answer that settles anything."""
+    RECONCILER_TIMED_OUT = "reconciler_timed_out"
+    """Who knows its contract did not answer in the time that it is given; whatever it says later is not heard."""
     TOOL_CHANGED = "tool_catalog_mismatch"
     """The tool is not here, or promises something else than it did at T1."""
     OTHER_WORKSPACE = "workspace_identity_mismatch"

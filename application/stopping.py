@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import anyio
 
 BOUND_SECONDS = 10.0
+OBSERVE_SECONDS_MAX = 60.0
+"""How long one look of a reconciler at one operation may take by default."""
 NOBODY_NAMED = "the host"
 
 

@@ -105,7 +105,7 @@ class Reconciler(Protocol):
         """Look, and change nothing; the same world gives the same answer.
 
         Evidence that it does not understand, and a target that it cannot read for good, are `unreadable`, which parks
-        until a person says more.
+        until a person says more. It is given a minute by default: what it answers later is not heard.
 
         Raises:
             NotSeenNow: whoever knows cannot be asked now, such as a server that is down; the only thing that it raises.

@@ -33,6 +33,7 @@ _LEFT: Final = {
     Left.NO_RECONCILER: "nobody here can look its effect up",
     Left.NOT_SEEN: "whoever knows could not be asked now",
     Left.RECONCILER_FAILED: "whoever looks its effect up gave no usable answer",
+    Left.RECONCILER_TIMED_OUT: "whoever looks its effect up did not answer in time",
     Left.TOOL_CHANGED: "its tool is not here as it was",
     Left.OTHER_WORKSPACE: "the folder is another workspace than the one it ran in",
     Left.COPY_AMBIGUOUS: "more than one folder is the workspace that it ran in: one is a copy",
@@ -48,6 +49,7 @@ AGAIN: Final = frozenset(
     {
         Left.MAY_BE_RUNNING,
         Left.NOT_SEEN,
+        Left.RECONCILER_TIMED_OUT,
         Left.WORKSPACE_UNSEEN,
         Left.NOT_DELIVERED,
         Left.STOPPED,
@@ -57,6 +59,9 @@ AGAIN: Final = frozenset(
     }
 )
 """Where the same command can come to something else later."""
+_SETTLED_BY_HAND: Final = frozenset(
+    {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.RECONCILER_TIMED_OUT, Left.TOOL_CHANGED}
+)
 
 
 def say_reconciled(say: Callable[[str], None], operations: Iterable[OperationReconciled]) -> None:
@@ -115,7 +120,7 @@ def ways_after(operations: Iterable[OperationReconciled], session: str, commands
                 if why is Left.COULD_NOT_LOOK:
                     yield declaring_over(commands, one.operation_id, one.tool_name)
                 again = again or why in AGAIN
-                if why in {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.TOOL_CHANGED}:
+                if why in _SETTLED_BY_HAND:
                     yield from settling(commands, one.operation_id, one.tool_name)
                 if one.became.child is not None:
                     yield WayOn(commands.about("plan", one.became.child), "see what a resume of that run would do")

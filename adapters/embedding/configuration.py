@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ...application.stopping import BOUND_SECONDS
+from ...application.stopping import BOUND_SECONDS, OBSERVE_SECONDS_MAX
 from ..composition import RESUME_VARIABLE, Settings
 from .blocking import SyncRuntime
 from .parts import Model, Permission, Tools
@@ -58,6 +58,7 @@ class Configuration(BaseSettings):
         resume: false turns continuing off, and deletes nothing.
         auto_resume: whether a host continues by itself what a crash interrupted, once.
         cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
+        observe_seconds_max: how long a reconciler may take to look at one operation, more than 0.
     """
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
@@ -77,6 +78,7 @@ class Configuration(BaseSettings):
     resume: bool = True
     auto_resume: bool = False
     cancel_bound_seconds: float = Field(default=BOUND_SECONDS, ge=0, allow_inf_nan=False)
+    observe_seconds_max: float = Field(default=OBSERVE_SECONDS_MAX, gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _names_a_store(self) -> Self:
@@ -102,6 +104,7 @@ class Configuration(BaseSettings):
         return Settings(
             self.store.absolute(),
             cancel_bound_seconds=self.cancel_bound_seconds,
+            observe_seconds_max=self.observe_seconds_max,
             auto_resume=self.auto_resume,
             environment={**os.environ, RESUME_VARIABLE: "1" if self.resume else "0"},
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from safepoint.adapters.memory.clock import ManualClock
@@ -14,6 +16,7 @@ from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
+from safepoint.application import looking_up
 from safepoint.application.ownership import SessionBusy
 from safepoint.application.reconcile_operations import Hands
 from safepoint.application.reconciliation import Completed, Left, LeftAlone, NowParked, OperationReconciled
@@ -45,7 +48,7 @@ from safepoint.ports.reconciler import AskedOperation, Observed, Reconciler
 from safepoint.ports.tool_catalog import ToolContext
 
 from .counted_tools import Counted
-from .wiring import SESSION, WORKSPACE, Process, World, check_sound, go
+from .wiring import SESSION, WORKSPACE, Process, World, beside, check_sound, go, until
 
 ACT = calls(("act", {"n": 1}))
 IDEMPOTENT: dict[str, Any] = {"recovery": "idempotent", "key_valid_seconds": 60}
@@ -449,6 +452,91 @@ def test_one_that_exits_while_it_tidies_up_changes_nothing_of_what_was_seen() ->
     left_unsettled(world, act.function)
     seen = Observed(Observation.MATCHES_EXPECTED_STATE, DONE)
     assert became(Process(world, reconcilers=[Exiting(seen)])) == Completed(seen.observation, is_error=False)
+
+
+class Hanging(Looking):
+    """Looks for as long as the test wants, and sees it then; of a call with n = 2 it sees it at once."""
+
+    def __init__(self, seen: Observed, *contract_ids: str) -> None:
+        super().__init__(seen, *contract_ids)
+        self.answer, self.answered = threading.Event(), threading.Event()
+
+    def observe(self, asked: AskedOperation) -> Observed:
+        self.asked.append(asked)
+        if asked.call.args != {"n": 2}:
+            self.answer.wait(30)
+            self.answered.set()
+        return self.seen
+
+
+MATCHES = Observed(Observation.MATCHES_EXPECTED_STATE, DONE, "0" * 64)
+
+
+def two_left(world: World) -> None:
+    """A process that died over two calls of one step."""
+    dead = Process(world)
+    dead.events_store.fail_at(ToolResponded.topic, Failure.FULL)
+    dead.events_store.fail_at(ToolResponded.topic, Failure.FULL)
+    two = calls(("act", {"n": 1}), ("act", {"n": 2}))
+    act = Counted(recovery="reconcile", resource_key=lambda arguments: str(arguments["n"]))
+    with pytest.raises((StoreFull, ExceptionGroup)):
+        go(lambda: dead.turn("go", PlannedModel([two]), [act.function]))
+    dead.die()
+    assert len(dead.dispatches(dead.head())) == 2
+
+
+def test_a_reconciler_that_does_not_answer_is_left_the_others_are_looked_at_and_nothing_is_written_later() -> None:
+    world, hanging = World(), Hanging(MATCHES)
+    two_left(world)
+    process = Process(world, reconcilers=[hanging], observe_seconds_max=0.05)
+
+    async def main() -> list[Completed | NowParked | LeftAlone]:
+        became = [one.became for one in (await process.reconcile()).operations]
+        before = process.stored_bytes(process.head())
+        hanging.answer.set()
+        await until(hanging.answered.is_set)
+        await anyio.sleep(0.02)
+        assert process.stored_bytes(process.head()) == before
+        return became
+
+    left, completed = go(main)
+    assert isinstance(left, LeftAlone)
+    assert (left.why, left.detail) == (Left.RECONCILER_TIMED_OUT, "test.looking did not answer within 0.05 s")
+    assert isinstance(completed, Completed)
+    assert process.owner() is None
+    (one,) = go(process.reconcile).operations
+    assert isinstance(one.became, Completed), "asked again, it may answer in time"
+
+
+def test_who_stops_while_a_reconciler_looks_is_not_kept_waiting_by_it() -> None:
+    world, hanging, stopping = World(), Hanging(MATCHES), Stopping()
+    left_unsettled(world, Counted(recovery="reconcile").function)
+    process = Process(world, reconcilers=[hanging])
+
+    async def stop() -> None:
+        await until(lambda: hanging.asked)
+        assert stopping.ask("ada")
+        stopping.request()
+
+    result = go(lambda: beside(stop, process.reconcile(stopping=stopping)))
+    hanging.answer.set()
+    (one,) = result.operations
+    assert one.became == LeftAlone(Left.STOPPED)
+    assert bundles(process) == 0
+
+
+def test_one_that_tidies_up_for_ever_keeps_nobody_from_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking_up, "TIDY_SECONDS_MAX", 0.05)
+    world, done = World(), threading.Event()
+
+    class Tidying(Looking):
+        def tidy(self, asked: AskedOperation) -> None:
+            done.wait(30)
+
+    left_unsettled(world, Counted(recovery="reconcile").function)
+    process = Process(world, reconcilers=[Tidying(MATCHES)])
+    assert isinstance(became(process), Completed)
+    done.set()
 
 
 def test_a_contract_that_nobody_knows_stays_indeterminate() -> None:

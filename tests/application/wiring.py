@@ -147,7 +147,7 @@ class Process:
         world: shared with other processes; a new one by default.
         programs: what supervised commands run, by first word.
         cancel_bound_seconds: how long live tools are waited for after a stop.
-        reconcilers: who looks up effects.
+        reconcilers: who looks up effects, and `observe_seconds_max` how long one look may take.
         supervisor: in place of one that runs `programs` under the world's locks.
     """
 
@@ -163,6 +163,7 @@ class Process:
         places: Places | None = None,
         supervisor: MemorySupervisor | None = None,
         reconcilers: Iterable[Reconciler] = (),
+        observe_seconds_max: float = 30.0,
     ) -> None:
         self.world = world or World()
         self.events_store = FaultyEvents(self.world.store)
@@ -219,6 +220,7 @@ class Process:
             self.supervisor,
             self.spines,
             self.sink,
+            observe_seconds_max=observe_seconds_max,
         )
         self.reconcile_session = ReconcileSession(
             self.world.store.views, self.ownership, self.repair, settle_jobs, self.reconcile_operations, self.live
