@@ -56,11 +56,11 @@ _KINSHIP = f"""SELECT s.session_id, s.head_kind = '{RunKind.CONTINUATION}' AND r
     FROM json_each(?) asked JOIN sessions s ON s.session_id = asked.value
     LEFT JOIN runs r ON r.run_id = s.head_run_id"""
 _FOLDERS = """WITH RECURSIVE found (cwd) AS (
-        SELECT min(cwd) FROM runs WHERE workspace_identity = ?1 AND cwd IS NOT NULL
+        SELECT min(cwd) FROM runs WHERE workspace_identity = ? AND cwd IS NOT NULL
         UNION ALL
-        SELECT (SELECT min(cwd) FROM runs WHERE workspace_identity = ?1 AND cwd > found.cwd)
+        SELECT (SELECT min(cwd) FROM runs WHERE workspace_identity = ? AND cwd > found.cwd)
         FROM found WHERE found.cwd IS NOT NULL)
-    SELECT cwd FROM found WHERE cwd IS NOT NULL LIMIT ?2"""
+    SELECT cwd FROM found WHERE cwd IS NOT NULL LIMIT ?"""
 _CHILDREN = """SELECT DISTINCT c.session_id FROM runs p
     JOIN runs c ON c.parent_run_id IS NOT NULL AND c.parent_run_id = p.run_id
     WHERE p.session_id = ? AND c.session_id > ? ORDER BY c.session_id LIMIT ?"""
@@ -117,7 +117,7 @@ class SqliteViews(Views):
 
     def folders_of(self, workspace_identity: str, *, limit: int = PAGE_MAX) -> Sequence[str]:
         """See `SessionViews`. It goes from one folder to the next, and costs nothing for the runs in between."""
-        return [str(folder) for (folder,) in self._rows(_FOLDERS, workspace_identity, limit=limit)]
+        return [str(folder) for (folder,) in self._rows(_FOLDERS, workspace_identity, workspace_identity, limit=limit)]
 
     def kinships(self, session_ids: Sequence[SessionId]) -> Sequence[Kinship]:
         """See `FamilyViews`."""

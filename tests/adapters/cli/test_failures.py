@@ -144,7 +144,8 @@ def test_a_present_folder_that_is_gone_is_said(program: Program) -> None:
     )
     arguments = program.arguments("run", "Do it.", "--script", program.folder / "script.json")
     ran = subprocess.run(
-        [sys.executable, "-c", code, str(gone), *arguments],
+        # As the installed command, which does not look for modules in the present folder.
+        [sys.executable, "-P", "-c", code, str(gone), *arguments],
         capture_output=True,
         text=True,
         check=False,
