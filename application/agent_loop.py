@@ -22,7 +22,7 @@ from .call_order import predecessors
 from .intake import Step, step_of
 from .model_steps import ModelSteps
 from .preflight import Refused
-from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
+from .run_checkpoints import NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
 from .run_recorder import RunRecorder
@@ -78,7 +78,7 @@ class AgentLoop:
         steps_max: int = STEPS_MAX,
         events_max: int = EVENTS_MAX,
         budget: Budget,
-        checkpoints: NoCheckpoints = UNBOUND,
+        checkpoints: NoCheckpoints,
     ) -> None:
         self._recorder = recorder
         self._models = models

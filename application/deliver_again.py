@@ -50,7 +50,7 @@ class Delivery:
     uncertain: Uncertain
     bound: BoundCall
     stopping: Stopping
-    report: Callable[[str, str], None] = ignore
+    report: Callable[[str, str], None]
 
 
 class DeliverAgain:

@@ -149,7 +149,8 @@ class RunAgent:
         """
         limits = self._limits
         checkpoints = self._checkpoints(begun, recorder, agent, screen)
-        (boundary,) = self._boundaries(begun, recorder, agent, screen, stopping, questions, self._own(stopping))
+        ours = Implementations(stopping, format_seconds_max=limits.format_seconds_max)
+        (boundary,) = self._boundaries(begun, recorder, agent, screen, stopping, questions, ours)
         loop = AgentLoop(
             recorder,
             ModelSteps(agent.provider, begun.proof, recorder, screen.show, limits.retries),
@@ -181,7 +182,7 @@ class RunAgent:
             screen.tell,
         )
 
-    def recording(self, begun: Begun, live: LiveRun, agent: Agent, screen: Screen | None = None) -> RecordingParts:
+    def recording(self, begun: Begun, live: LiveRun, agent: Agent) -> RecordingParts:
         """What a run is recorded with that somebody else drives: whoever that is asks the provider from now on.
 
         Raises:
@@ -193,7 +194,7 @@ class RunAgent:
         from .run_history import RunHistory
 
         begun.proof.use()
-        screen = screen or Screen()
+        screen = Screen()  # whoever drives it sees for himself what happens
         recorder, stopping = live.recorder, live.stopping
         checkpoints = self._checkpoints(begun, recorder, agent, screen)
         blocks, functions = self._boundaries(
@@ -218,10 +219,7 @@ class RunAgent:
             checkpoints,
         )
 
-    def _own(self, stopping: Stopping) -> Implementations:
-        return Implementations(stopping, format_seconds_max=self._limits.format_seconds_max)
-
-    def _ending(self, recorder: RunRecorder, stopping: Stopping, checkpoints: NoCheckpoints = UNBOUND) -> RunEnding:
+    def _ending(self, recorder: RunRecorder, stopping: Stopping, checkpoints: NoCheckpoints) -> RunEnding:
         wait_seconds = self._limits.job_wait_seconds
         return RunEnding(recorder, self._jobs, self._supervisor, stopping, checkpoints, job_wait_seconds=wait_seconds)
 

@@ -154,16 +154,12 @@ class RunCheckpoints(NoCheckpoints):
         return "the run went on meanwhile"
 
     async def _settled_on(self, captured: Checkpoint) -> bool:
-        known, same = self._accepted, self._same(captured)
-        if known is None or not same:
+        known = self._accepted
+        if known is None or captured._replace(ref=known.ref) != known:
             return await self._accept(captured)
         done = not self._is_dirty() or await self._accept(known)
         await in_thread(partial(self._checkpoints.remove, self._folder, captured.ref))
         return done
-
-    def _same(self, captured: Checkpoint) -> bool:
-        known = self._accepted
-        return known is not None and captured._replace(ref=known.ref) == known
 
     async def _accept(self, checkpoint: Checkpoint) -> bool:
         high_water, digest = self._recorder.boundary

@@ -14,7 +14,7 @@ from ..domain.reasons import FailureClass, WriteRefusal
 from ..ports.background_work import BackgroundWork, JobHandle, JobObservation, JobSettled
 from ..ports.supervisor import Supervisor
 from .over import attached_jobs
-from .run_checkpoints import UNBOUND, NoCheckpoints
+from .run_checkpoints import NoCheckpoints
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .supervised_calls import in_thread
@@ -46,7 +46,7 @@ class RunEnding:
         jobs: BackgroundWork,
         supervisor: Supervisor,
         stopping: Stopping,
-        checkpoints: NoCheckpoints = UNBOUND,
+        checkpoints: NoCheckpoints,
         *,
         job_wait_seconds: float = JOB_WAIT_SECONDS,
     ) -> None:
