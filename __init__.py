@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from .application.settlement import SettlementRefused
     from .application.tool_boundary import ToolNotOver
     from .application.turn_context import HistoryTooLarge, HistoryUnusable
-    from .application.unanswered_calls import CallsUnanswered
+    from .application.unanswered_calls import CallsUnanswered, NoStepRecorded
     from .domain.errors import RefusedWithoutEffect, SafepointError, StoreError, WriteRefused
     from .domain.events.run import Budgets
     from .domain.events.tool import Effect, RecoveryMode
     from .domain.planning.facts import Drift
     from .domain.planning.outcome import Continue, Park
     from .domain.reasons import ParkReason
-    from .ports.provider_failures import ProviderFailed, ProviderStreamIncomplete
+    from .ports.provider_failures import ProviderFailed, ProviderStreamIncomplete, ProviderUnusable
     from .ports.tool_catalog import ToolContext
 
 __version__: Final = "0.1.0"
@@ -64,6 +64,7 @@ __all__ = [
     "HistoryTooLarge",
     "HistoryUnusable",
     "NamedModel",
+    "NoStepRecorded",
     "OpenCall",
     "OpenedBeforeFork",
     "OutcomeNotDeclared",
@@ -73,6 +74,7 @@ __all__ = [
     "Parked",
     "ProviderFailed",
     "ProviderStreamIncomplete",
+    "ProviderUnusable",
     "RecordedRun",
     "RecoveryMode",
     "RefusedWithoutEffect",
@@ -132,14 +134,14 @@ _HOMES: Final = {
     "application.settlement": ("SettlementRefused",),
     "application.tool_boundary": ("ToolNotOver",),
     "application.turn_context": ("HistoryTooLarge", "HistoryUnusable"),
-    "application.unanswered_calls": ("CallsUnanswered",),
+    "application.unanswered_calls": ("CallsUnanswered", "NoStepRecorded"),
     "domain.errors": ("RefusedWithoutEffect", "SafepointError", "StoreError", "WriteRefused"),
     "domain.events.run": ("Budgets",),
     "domain.events.tool": ("Effect", "RecoveryMode"),
     "domain.planning.facts": ("Drift",),
     "domain.planning.outcome": ("Continue", "Park"),
     "domain.reasons": ("ParkReason",),
-    "ports.provider_failures": ("ProviderFailed", "ProviderStreamIncomplete"),
+    "ports.provider_failures": ("ProviderFailed", "ProviderStreamIncomplete", "ProviderUnusable"),
     "ports.tool_catalog": ("ToolContext",),
 }
 _RENAMED: Final = {"open": "open_runtime"}

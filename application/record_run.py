@@ -102,8 +102,8 @@ class RecordRun:
             ChildRunExists: the call has begun its child run already.
             ParentNotOpen: the call has its outcome.
             SessionBusy, SessionQuarantined, HistoryUnusable, HistoryTooLarge: nothing was begun.
-            CallsUnanswered: on leaving: the loop was done, and calls of its last step have no answer; the end is
-                recorded.
+            CallsUnanswered, NoStepRecorded: on leaving: the loop was done, and calls of its last step have no answer,
+                or nothing of its model is recorded; the end is recorded, as failed.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """
         begun, _ = await self._run_turn.begin(session_id, text, agent, context=context, budgets=budgets, parent=parent)
@@ -125,7 +125,7 @@ class RecordRun:
             hands: to look at operations without outcome with, before the plan is made; None leaves them as they are.
 
         Raises:
-            CallsUnanswered: as `turn`.
+            CallsUnanswered, NoStepRecorded: as `turn`.
             ResumeParked: it is not continued; nothing was claimed, or another got the claim.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
         """

@@ -40,7 +40,7 @@ from .run_history import RunHistory
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_boundary import ToolBoundary
-from .unanswered_calls import CallsUnanswered
+from .unanswered_calls import CallsUnanswered, NoStepRecorded
 from .user_text import check_said
 
 _UNANSWERED: Final = frozenset({Phase.CALLED, Phase.DISPATCHED})
@@ -90,6 +90,7 @@ class RecordedRun:
         self._bound: dict[ToolCallId, BoundCall | Refused] = {}
         self._asked: Sequence[ToolCalled] = ()
         self._torn = False
+        self._answered_by_model = False
         self._text = ""
 
     @property
@@ -155,6 +156,7 @@ class RecordedRun:
         self._check_open()
         step = step_of(finished, self._recorder, await self._recorder.run(), self._parts.ids)
         await self._recorder.record_step(step.facts)
+        self._answered_by_model = True
         self._text = step.text or self._text
         self._asked = step.calls
         await self._bind(step)
@@ -207,7 +209,7 @@ class RecordedRun:
         Args:
             call: as `tool_call` takes it.
             function: gets the stored arguments by name; a synchronous one runs in a thread. None where the tool of the
-                catalog can be run itself.
+                catalog can be run itself, or where there is no such tool.
 
         Returns:
             What is committed, and what the model is to be shown: a result, an error, or a refusal before any effect.
@@ -216,11 +218,13 @@ class RecordedRun:
             RunStopped: it was not carried out; the end of the run answers it.
             ToolNotOver: it did not end when it had to, and may still run.
             StoreError, WriteRefused: something could not be recorded.
-            TypeError: nothing can be carried out by that; the call is as it was.
+            TypeError: nothing can be carried out by that, or there is no function; the call is as it was.
             ValueError: as `tool_call`.
         """
         if function is not None:
             check_function(function)
+        elif getattr(self._bound.get(self._called(call).call_id), "elsewhere", False):
+            raise TypeError(f"{self._called(call).tool_name} is carried out by the loop that has it: give its function")
         called, bound = self._take(call)
         if isinstance(bound, BoundCall) and function is not None:
             bound = _by(function, called, bound)
@@ -303,17 +307,24 @@ class RecordedRun:
 
     # ---- how it ends ------------------------------------------------------------------------------------------------
 
+    def needs_no_answer(self) -> None:
+        """Say that the run is done although its model was not asked: what is recorded says all that is to be said."""
+        self._answered_by_model = True
+
     @property
-    def forgotten(self) -> CallsUnanswered | None:
-        """The error for a loop that leaves the run although it may go on: calls of its last step have no answer."""
-        if self._torn or self.stopped_by is not None or not (unanswered := self._without_answer()):
+    def forgotten(self) -> CallsUnanswered | NoStepRecorded | None:
+        """The error for a loop that leaves the run although it may go on: its model, or its user, waits."""
+        if self._torn or self.stopped_by is not None:
             return None
-        return CallsUnanswered(self.identity.run_id, unanswered)
+        if unanswered := self._without_answer():
+            return CallsUnanswered(self.identity.run_id, unanswered)
+        return None if self._answered_by_model else NoStepRecorded(self.identity.run_id)
 
     async def done(self) -> RunOutcome:
         """End the run: completed; cancelled where a person stopped it; failed where a call has no outcome.
 
-        A call that the loop did not carry out is closed as not executed, and the run counts as one that ended early.
+        A call that the loop did not carry out is closed as not executed, and the run counts as one that ended early; so
+        does one without a step of its model.
 
         Raises:
             StoreError, WriteRefused: the terminal event was not written; repair will write one.
@@ -329,7 +340,8 @@ class RecordedRun:
         phases = {operation.phase for operation in unanswered_of(await self._recorder.run())}
         if self._torn or Phase.DISPATCHED in phases:
             return FailureClass.TOOL_NOT_OVER
-        return FailureClass.STEP_LIMIT if Phase.CALLED in phases else None
+        early = Phase.CALLED in phases or not self._answered_by_model
+        return FailureClass.STEP_LIMIT if early else None
 
     async def failed(self, error: Exception) -> RunOutcome | None:
         """End the run because of an error, which is recorded by its class alone (R15); None where that is not possible.

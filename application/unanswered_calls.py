@@ -1,4 +1,4 @@
-"""Calls of a model that a loop of others has not answered. SPEC sections 12 and 17."""
+"""What a loop of others left without an answer: calls of its model, or its user. SPEC sections 12 and 17."""
 
 from __future__ import annotations
 
@@ -26,3 +26,19 @@ class CallsUnanswered(SafepointError):
         )
         self.run_id = run_id
         self.calls = tuple(calls)
+
+
+class NoStepRecorded(SafepointError):
+    """The run was left as if it were done, and its record holds nothing of a model: it is not completed.
+
+    Attributes:
+        run_id: of which run.
+    """
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(
+            f"run {run_id} was left without a model's step: whatever was done in it is not recorded. Record each answer"
+            " of the model (`await run.model_step(...)`; for an agent of a framework see the page of its adapter), or"
+            " say `run.needs_no_answer()` where the model had nothing to say"
+        )
+        self.run_id = run_id

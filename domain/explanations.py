@@ -409,7 +409,9 @@ _TABLE: Final[dict[str, Explanation]] = {
         "End what it started; `safepoint show --session SESSION` names it.",
     ),
     FailureClass.STEP_LIMIT: Explanation(
-        "The run reached its bound of model steps or events.", "Look at what it did, then start a new turn."
+        "The run was ended before its model was done: a bound or budget was used up, or a program's own loop left it.",
+        "Look at what it did with `safepoint show --session SESSION`, then continue it with `safepoint resume --session"
+        " SESSION`, or start a new turn.",
     ),
     FailureClass.IMPORTED_WITHOUT_TERMINAL: Explanation(
         "The imported run had no recorded end, so it counts as failed.", _SHOW

@@ -94,6 +94,10 @@ class SyncRecordedRun:
         """See `RecordedRun.model_step`."""
         return self._portal.call(self._run.model_step, answer, format)
 
+    def needs_no_answer(self) -> None:
+        """See `RecordedRun.needs_no_answer`."""
+        self._portal.call(self._run.needs_no_answer)
+
     def steer(self, text: str) -> None:
         """See `RecordedRun.steer`."""
         self._portal.call(self._run.steer, text)

@@ -15,9 +15,8 @@ from anyio.lowlevel import current_token
 from ...application.agent_loop import RunOutcome
 from ...application.run_agent import Screen
 from ...domain.identifiers import RunId, SessionId
-from ...ports.checkpoints import Unsupported
+from ...ports.checkpoints import NotKept, Unsupported
 from ...ports.model_step import TextDelta, ThinkingDelta
-from ...ports.workspace import CouldNotLook
 
 __all__ = [
     "CallAnswered",
@@ -175,7 +174,7 @@ class Watchers:
         def note(tool_name: str, what: str) -> None:
             tell(CallMade(tool_name) if what == "called" else CallAnswered(tool_name))
 
-        def not_bound(why: Unsupported | CouldNotLook) -> None:
+        def not_bound(why: NotKept) -> None:
             code = str(why.why) if isinstance(why, Unsupported) else None
             tell(ContentNotBound(self._session_id, code, why.detail))
 

@@ -113,6 +113,13 @@ class RecordedRun:
             raise TypeError(f"a {type(answer).__name__} is no finished step: say its format")
         return await self._recorded.model_step(answer)
 
+    def needs_no_answer(self) -> None:
+        """Say that the run is done although its model was not asked: what is recorded says all that is to be said.
+
+        Without it, a run that is left without a step of its model ends as failed (`NoStepRecorded`).
+        """
+        self._recorded.needs_no_answer()
+
     async def steer(self, text: str) -> None:
         """Record what the user says while the run goes on; it is shown after the answers of the open step."""
         await self._recorded.steer(text)
@@ -144,7 +151,8 @@ class RecordedRun:
         Args:
             call: as `tool_call` takes it.
             function: gets the stored arguments by name; a synchronous one runs in a thread, and what it returns is
-                awaited where it can be. None where the tool itself is a function.
+                awaited where it can be. None where the tool itself is a function, or where there is no such tool: the
+                call is then refused.
 
         Returns:
             The committed answer: a result, an error, or a refusal before any effect.
@@ -152,7 +160,8 @@ class RecordedRun:
         Raises:
             RunStopped: it was not carried out; the end of the run answers it.
             ToolNotOver: it did not end when it had to, and may still run.
-            TypeError: it is no function, or a generator: nothing of it would run.
+            TypeError: it is no function, or a generator, or None for a tool that your loop carries out: nothing would
+                run. The call is as it was.
             ValueError: as `tool_call`.
             StoreError, WriteRefused: something could not be recorded.
         """

@@ -31,9 +31,11 @@ from ...domain.events.tool import Statement
 from ...domain.identifiers import OperationId, RequestId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Plan
+from ...ports.provider_failures import ProviderUnusable
 from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition
+from ..models.named import NamedModel
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
 from .own_process import OwnProcess
 from .recorded import RecordedRun
@@ -89,9 +91,11 @@ class Session:
             SessionBusy: another process, or another task of this one, works on the session.
             SessionQuarantined: its newest run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
+            ProviderUnusable: the runtime was opened without a model that can be asked; nothing was begun.
             StoreError, WriteRefused: the run was not begun, or could not be recorded any further.
         """
         run_turn = self._parts.run_turn()
+        self._check_asked()
         screen, tell = self._watchers.screen(watch)
         result: TurnResult | None = None
         try:
@@ -132,11 +136,13 @@ class Session:
             watch: told what happens.
 
         Raises:
+            ProviderUnusable: as `run`.
             StoreError, WriteRefused: the store could not be written, or the new run not be recorded any further.
             ValueError: `accept_drift` names what cannot be accepted.
         """
         request = _request(accept_drift, drop_permissions, adopt, budgets)
         resume_run = self._parts.resume_run()
+        self._check_asked()
         screen, tell = self._watchers.screen(watch)
         result: Parked | Continued | None = None
         try:
@@ -146,6 +152,13 @@ class Session:
         finally:
             tell(RunFinished(self.session_id, result.outcome if isinstance(result, Continued) else None))
         return result
+
+    def _check_asked(self) -> None:
+        if isinstance(self._agent.provider, NamedModel):
+            raise ProviderUnusable(
+                "The runtime has no model that it could ask.",
+                "Open it with `model=`; for a loop of your own, take `Session.record` or `record_resume`.",
+            )
 
     def events(self) -> Happenings:
         """See what happens here from now on, until the next run has finished: an asynchronous iterator.

@@ -209,6 +209,8 @@ class Threads:
         messages = self._of(state.values)
         await turn.record(messages)
         await turn.check_answered_here(messages)
+        if turn.has_begun(messages):
+            turn.run.needs_no_answer()  # the graph has ended, with its model or without
 
     @property
     def _tool_names(self) -> frozenset[str]:

@@ -46,6 +46,10 @@ class Turn:
         """Take the ids of messages that are recorded already."""
         self._recorded |= recorded
 
+    def has_begun(self, state: Sequence[AnyMessage]) -> bool:
+        """Whether the graph was given the user's message."""
+        return any(message.id == self._user_message_id for message in state)
+
     async def record(self, state: Sequence[AnyMessage]) -> None:
         """Record what the model said in this turn and what is not recorded yet, in order."""
         async with self._recording:

@@ -169,7 +169,7 @@ def test_a_call_without_a_reserved_id_starts_nothing_and_says_what_to_declare(tm
             await asks_to_delegate(run)
             async with run.tool_call("c1") as operation:
                 with pytest.raises(ValueError, match="child_run=True"):
-                    await runtime.session("clerk").run("help", parent=operation)
+                    await runtime.session("clerk").record("help", parent=operation).__aenter__()
                 operation.refused("nothing was begun")
             await run.model_step(safepoint.step("Done."))
 

@@ -144,6 +144,7 @@ def answer_of(folder: Path, run: str) -> Any:
     async def main() -> Any:
         lead, _ = again(folder, "theirs")
         async with lead, lead.session(run).record("What was it?") as recorded:
+            recorded.needs_no_answer()
             (said,) = [one for one in recorded.history("openai-chat") if one["role"] == "tool"]
             return said["content"]
 

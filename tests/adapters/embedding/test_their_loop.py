@@ -17,8 +17,9 @@ from safepoint.application.repair_session import RepairKind
 from safepoint.application.settlement import SettlementRefused
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.identifiers import RunId
+from safepoint.domain.reasons import FailureClass
 
-from .loops import asks_to_pay, payments, recording
+from .loops import asks_to_pay, opened, payments, recording
 
 LOOP = """
 import os, signal, sys
@@ -124,7 +125,12 @@ def test_a_program_that_set_no_logging_up_reads_nothing_of_ours(tmp_path: Path) 
     program = (
         "import sys, safepoint\n"
         "with safepoint.open_sync(sys.argv[1]) as runtime:\n"
-        "    assert isinstance(runtime.session('bill').resume(), safepoint.Parked)\n"
+        "    assert isinstance(runtime.session('bill').plan(), safepoint.Park)\n"
+        "    try:\n"
+        "        with runtime.session('bill').record_resume():\n"
+        "            pass\n"
+        "    except safepoint.ResumeParked:\n"
+        "        pass\n"
     )
     asked = [sys.executable, "-c", program, str(tmp_path / "store.sqlite")]
     done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
@@ -335,15 +341,16 @@ def test_what_the_user_says_is_never_empty(tmp_path: Path, text: str) -> None:
             session = runtime.session("bill")
             with pytest.raises(ValueError, match="empty"):
                 await session.record(text).__aenter__()
-            with pytest.raises(ValueError, match="empty"):
-                await session.run(text)
             with pytest.raises(TypeError, match="NoneType"):
-                await session.run(None)  # type: ignore[arg-type]
+                await session.record(None).__aenter__()  # type: ignore[arg-type]
             assert await session.summary() is None
             async with session.record("Pay the bill.") as run:
                 with pytest.raises(ValueError, match="empty"):
                     await run.steer(text)
                 await say_paid(run)
+        async with opened(tmp_path) as runtime:
+            with pytest.raises(ValueError, match="empty"):
+                await runtime.session("bill").run(text)
 
     anyio.run(main)
 
@@ -389,9 +396,9 @@ async def main():
                 for use in (lambda: run.model_step(safepoint.step("no")), lambda: session.run("no"), session.plan):
                     try:
                         use().send(None)
-                    except safepoint.OpenedBeforeFork:
-                        print("refused", flush=True)
-                os._exit(0)
+                    except Exception as error:
+                        print(type(error).__name__, flush=True)
+                os._exit(0)  # a fork that closed the loop would close it for its parent
             os.waitpid(child, 0)
             await run.model_step(safepoint.step("of the parent"))
         print(run.outcome.text)
@@ -403,4 +410,66 @@ asyncio.run(main())
 def test_a_fork_is_told_that_the_runtime_is_its_parents(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FORKS, str(tmp_path / "store.sqlite")]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    assert ran.stdout.splitlines() == ["refused", "refused", "refused", "of the parent"]
+    assert ran.stdout.splitlines() == [*["OpenedBeforeFork"] * 3, "of the parent"]
+
+
+def test_a_run_without_a_step_of_its_model_is_not_completed(tmp_path: Path) -> None:
+    """Such as one of a framework's agent that was run beside it."""
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime:
+            session = runtime.session("bill")
+            with pytest.raises(safepoint.NoStepRecorded, match=r"not recorded.*run\.model_step"):
+                async with session.record("Pay the bill.") as run:
+                    pass
+            assert run.outcome is not None
+            assert (run.outcome.status, run.outcome.failure) == (RunStatus.FAILED, FailureClass.STEP_LIMIT)
+            with pytest.raises(safepoint.NoStepRecorded):
+                async with session.record_resume() as run:
+                    pass
+            async with session.record_resume() as run:
+                await say_paid(run)
+            assert run.outcome is not None
+            assert run.outcome.status is RunStatus.COMPLETED
+
+    anyio.run(main)
+
+
+def test_a_loop_may_say_that_its_model_had_nothing_to_say(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, runtime.session("bill").record("Only note it.") as run:
+            run.needs_no_answer()
+        assert run.outcome is not None
+        assert run.outcome.status is RunStatus.COMPLETED
+
+    anyio.run(main)
+
+
+def test_a_loop_that_forgets_its_function_is_told_and_may_give_it_after_all(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+            await run.model_step(
+                safepoint.step(safepoint.tool_call("c1", "pay", {}), safepoint.tool_call("c2", "no_such", {}))
+            )
+            with pytest.raises(TypeError, match="pay is carried out by the loop that has it: give its function"):
+                await run.call("c1", None)
+            assert run.answer("c1") is None
+            assert (await run.call("c1", lambda: "paid")).result == "paid"
+            assert (await run.call("c2", None)).code == "unknown_tool"
+            await say_paid(run)
+
+    anyio.run(main)
+
+
+def test_a_turn_of_our_loop_without_a_model_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, safepoint.open(tmp_path / "other.sqlite") as nameless:
+            for opened_one in (runtime, nameless):
+                session = opened_one.session("bill")
+                with pytest.raises(safepoint.ProviderUnusable, match=r"Open it with `model=`"):
+                    await session.run("Pay the bill.")
+                with pytest.raises(safepoint.ProviderUnusable, match=r"Session\.record"):
+                    await session.resume()
+                assert await session.summary() is None
+
+    anyio.run(main)

@@ -411,6 +411,7 @@ def test_a_prompt_beside_the_recorded_message_is_refused(tmp_path: Path) -> None
         async with opened(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
             with pytest.raises(NotRecordable, match=r"session\.record"):
                 await agent(tmp_path).run("Pay the bill.", message_history=history(run), capabilities=[Recording(run)])
+            run.needs_no_answer()
 
     anyio.run(main)
 
@@ -425,9 +426,22 @@ def test_a_call_that_no_step_recorded_is_never_carried_out(tmp_path: Path) -> No
         async with opened(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
             with pytest.raises(ValueError, match="no step"):
                 await agent(tmp_path).run(message_history=history(run), capabilities=[Forgetful(run)])
+            run.needs_no_answer()
 
     anyio.run(main)
     assert not (tmp_path / "payments.txt").exists()
+
+
+def test_an_agent_that_runs_without_its_recording_leaves_no_success(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as runtime:
+            with pytest.raises(safepoint.NoStepRecorded, match="the page of its adapter"):
+                async with runtime.session("bill").record("Pay the bill.") as run:
+                    await agent(tmp_path).run(message_history=history(run))
+            assert run.outcome is not None
+            assert run.outcome.status is RunStatus.FAILED
+
+    anyio.run(main)
 
 
 @pytest.mark.parametrize("how", ["run_stream", "events", "iter"])
