@@ -6,14 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from ..ports.checkpoints import Capture, CaptureLimits, Checkpoint, Unsupported
+from ..ports.checkpoints import Capture, CaptureLimits, Checkpoint, NotKept
 from ..ports.workspace import CouldNotLook
 from .agent import Agent, Binding
 from .run_checkpoints import CheckpointsUnusable
 from .supervised_calls import in_thread
 
 NewKey: TypeAlias = Callable[[], str]
-NotBound: TypeAlias = Unsupported | CouldNotLook
 
 UNASKED: Final = CaptureLimits(new_bytes=64 * 1024 * 1024, read_bytes=256 * 1024 * 1024)
 """What is copied and read without being asked for: at most about two seconds, the first time."""
@@ -44,7 +43,7 @@ class CaptureContent:
             raise CheckpointsUnusable(captured)
         return captured
 
-    async def for_turn(self, agent: Agent) -> Checkpoint | NotBound | None:
+    async def for_turn(self, agent: Agent) -> Checkpoint | NotKept | None:
         """Decide what a new turn is bound to, and capture that; before anything of it is begun. R18.
 
         Returns:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..ports.background_work import BackgroundWork
-from ..ports.checkpoints import Unsupported
+from ..ports.checkpoints import NotKept
 from ..ports.failpoints import Failpoints
 from ..ports.ids import Ids
 from ..ports.model_step import TextDelta, ThinkingDelta
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import Workspace
-from ..ports.workspace import CouldNotLook
 from .after_dispatch import AfterDispatch
 from .agent import Agent
 from .agent_loop import EVENTS_MAX, STEPS_MAX, AgentLoop, Prompt, RunOutcome
@@ -58,7 +57,7 @@ class Screen:
     partial: Callable[[TextDelta | ThinkingDelta], None] = _ignore
     note: Callable[[str, str], None] = _ignore
     progress: Callable[[str, str], None] = _ignore
-    not_bound: Callable[[Unsupported | CouldNotLook], None] = _ignore
+    not_bound: Callable[[NotKept], None] = _ignore
 
     def show(self, part: TextDelta | ThinkingDelta) -> None:
         """More of an answer that is not finished."""
@@ -70,7 +69,7 @@ class Screen:
         with contextlib.suppress(Exception):
             self.note(tool_name, what)
 
-    def say_not_bound(self, why: Unsupported | CouldNotLook) -> None:
+    def say_not_bound(self, why: NotKept) -> None:
         """The turn is bound to no content, because that was not possible."""
         with contextlib.suppress(Exception):
             self.not_bound(why)

@@ -16,10 +16,9 @@ from ..domain.events.tool import RecoveryMode, ToolDispatched
 from ..domain.identifiers import SessionId
 from ..domain.operation.state import Phase, unanswered_of
 from ..domain.reasons import WriteRefusal
-from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, Unsupported
+from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, NotKept, Unsupported
 from ..ports.failpoints import Failpoints
 from ..ports.tool_catalog import BoundCall
-from ..ports.workspace import CouldNotLook
 from .before_dispatch import refusal
 from .preflight import Refused
 from .run_recorder import RunRecorder
@@ -33,7 +32,7 @@ ACCEPTED: Final = "checkpoint.accepted"
 class CheckpointsUnusable(SafepointError):
     """The folder cannot be kept as was asked for; nothing was begun. `answer` says why."""
 
-    def __init__(self, answer: Unsupported | CouldNotLook) -> None:
+    def __init__(self, answer: NotKept) -> None:
         super().__init__(f"its content cannot be kept: {why_not(answer)}")
         self.answer = answer
 
@@ -46,7 +45,7 @@ class BoundToNothing(SafepointError):
         self.session_id = session_id
 
 
-def why_not(answer: Unsupported | CouldNotLook) -> str:
+def why_not(answer: NotKept) -> str:
     """One sentence without a stop."""
     if not isinstance(answer, Unsupported):
         return answer.detail

@@ -15,9 +15,8 @@ from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Prot
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
 from ..domain.identifiers import ClaimId, ExecutionIdentity
 from ..domain.replay.items import Item
-from ..ports.checkpoints import Checkpoint, Unsupported
+from ..ports.checkpoints import Checkpoint, NotKept
 from ..ports.event_store import EventStore
-from ..ports.workspace import CouldNotLook
 from .agent import Agent
 from .async_ledger import AsyncLedger
 from .child_runs import ParentCall
@@ -66,7 +65,7 @@ class Begun:
     used: Used = NOTHING
     content: BoundContent | None = None
     claim_id: ClaimId | None = None
-    not_bound: Unsupported | CouldNotLook | None = None
+    not_bound: NotKept | None = None
     parent: ParentCall | None = None
 
 

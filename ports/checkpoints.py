@@ -164,11 +164,11 @@ class Removed(NamedTuple):
     was_there: bool
 
 
-Capture: TypeAlias = Checkpoint | Unsupported | CouldNotLook
-Verification: TypeAlias = Compared | CheckpointMissing | Unsupported | CouldNotLook
-Materialization: TypeAlias = (
-    Materialized | TargetTaken | TargetUnusable | CheckpointMissing | Unsupported | CouldNotLook
-)
+NotKept: TypeAlias = Unsupported | CouldNotLook
+"""Why a folder's content is not kept, or what is kept of it cannot be reached."""
+Capture: TypeAlias = Checkpoint | NotKept
+Verification: TypeAlias = Compared | CheckpointMissing | NotKept
+Materialization: TypeAlias = Materialized | TargetTaken | TargetUnusable | CheckpointMissing | NotKept
 
 
 class Checkpoints(Protocol):
@@ -198,7 +198,7 @@ class Checkpoints(Protocol):
         """
 
     @abstractmethod
-    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | NotKept:
         """All checkpoints in the store of this folder; those of other workspaces in one store too."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class Checkpoints(Protocol):
         """
 
     @abstractmethod
-    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | NotKept:
         """Give a checkpoint up. Its content goes when its store next collects garbage.
 
         Args:

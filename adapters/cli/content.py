@@ -14,8 +14,7 @@ from ...application.agent import Agent, Binding
 from ...application.plan_resume import PlanRequest
 from ...application.resume_run import Parked
 from ...domain.identifiers import SessionId
-from ...ports.checkpoints import Unsupported
-from ...ports.workspace import CouldNotLook
+from ...ports.checkpoints import NotKept, Unsupported
 from .escaping import one_line
 from .output import Output
 from .persons import person, require_person
@@ -81,7 +80,7 @@ def keeping(agent: Agent, runtime: Runtime, options: ContentOptions) -> Agent:
     return replace(agent, checkpoints=runtime.parts.checkpoints(), binding=binding)
 
 
-def not_bound(why: Unsupported | CouldNotLook) -> str:
+def not_bound(why: NotKept) -> str:
     """What a person is told where a turn could not be bound to its content."""
     code = str(why.why) if isinstance(why, Unsupported) else UNREAD
     return f"Not bound to the content of its folder [{code}]: {one_line(why.detail, 400)}"

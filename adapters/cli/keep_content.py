@@ -17,6 +17,7 @@ from ...ports.checkpoints import (
     Kept,
     KeptCheckpoint,
     Materialized,
+    NotKept,
     Removed,
     TargetTaken,
     TargetUnusable,
@@ -195,7 +196,7 @@ class KeepContent:
         return code
 
 
-def _no_answer(answer: CheckpointMissing | Unsupported | CouldNotLook) -> _Ended:
+def _no_answer(answer: CheckpointMissing | NotKept) -> _Ended:
     match answer:
         case Unsupported():
             paths = f" ({', '.join(answer.paths)})" if answer.paths else ""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import anyio
 
-from ...application.capture_content import NotBound
 from ...application.copied_folders import WorkspaceCopied, is_elsewhere_too
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
@@ -18,6 +17,7 @@ from ...application.turn_context import ContextChoice
 from ...domain.errors import StoreMissing
 from ...domain.events.run import Budgets
 from ...domain.identifiers import SessionId
+from ...ports.checkpoints import NotKept
 from ...ports.workspace import WorkspaceIdentity, WorkspaceSeen
 from . import places
 from .agents import AgentOptions, parts_for_turn, require_folder, workspace_folder
@@ -71,7 +71,7 @@ def run_turn(
             )
             return result
 
-        def tell_not_bound(why: NotBound) -> None:
+        def tell_not_bound(why: NotKept) -> None:
             seen = None if before is None else before.seen
             if seen is None or seen.checkpoints is not None:  # once, and again where it was otherwise
                 driving.live_screen.line(not_bound(why))

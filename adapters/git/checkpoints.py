@@ -19,8 +19,8 @@ from ...ports.checkpoints import (
     Compared,
     Kept,
     Materialization,
+    NotKept,
     Removed,
-    Unsupported,
     Verification,
 )
 from ...ports.clock import Clock
@@ -68,7 +68,7 @@ class GitCheckpoints(Checkpoints):
         ref = refs.ref_of(key)
         return _answered(folder, lambda: self._capture(folder, ref, limits))
 
-    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | NotKept:
         """The checkpoints of the repository that holds the folder."""
         return _answered(folder, lambda: Kept(tuple(one.kept for one in refs.checkpoints_in(find_repository(folder)))))
 
@@ -80,7 +80,7 @@ class GitCheckpoints(Checkpoints):
         """Make a repository of its own, with all objects of the checkpoint."""
         return _answered(folder, lambda: self._materialize(folder, checkpoint, target))
 
-    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | NotKept:
         """Remove the ref."""
         return _answered(folder, lambda: Removed(refs.give_up(find_repository(folder), ref)))
 
@@ -152,7 +152,7 @@ class GitCheckpoints(Checkpoints):
         return self._place / f"index-{hashlib.sha256(os.fsencode(chr(0).join(about))).hexdigest()[:_KEY_CHARS]}"
 
 
-def _answered(folder: str, work: Callable[[], AnswerT]) -> AnswerT | Unsupported | CouldNotLook:
+def _answered(folder: str, work: Callable[[], AnswerT]) -> AnswerT | NotKept:
     """What the work answers, or what ended it."""
     try:
         return work()

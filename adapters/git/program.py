@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ...ports.checkpoints import Unsupported, WhyUnsupported
+from ...ports.checkpoints import NotKept, Unsupported, WhyUnsupported
 from ...ports.workspace import CouldNotLook
 
 VERSION_MIN: Final = (2, 30)
@@ -41,7 +41,7 @@ class CannotAnswer(Exception):
         answer: what the method then returns.
     """
 
-    def __init__(self, answer: Unsupported | CouldNotLook) -> None:
+    def __init__(self, answer: NotKept) -> None:
         super().__init__(answer)
         self.answer = answer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ...ports.checkpoints import Unsupported, WhyUnsupported
+from ...ports.checkpoints import NotKept, Unsupported, WhyUnsupported
 from ...ports.workspace import CouldNotLook
 from .program import NOTHING_OF_THE_USER_RUNS, CannotAnswer, Ended, check_version, failure, run_git
 
@@ -111,7 +111,7 @@ def find_repository(folder: str) -> Repository:
     return repository
 
 
-def _no_repository(folder: str, ended: Ended) -> Unsupported | CouldNotLook:
+def _no_repository(folder: str, ended: Ended) -> NotKept:
     """Why Git finds no repository. One that it cannot read is not one that is not there. F1."""
     said = ended.error.removeprefix("fatal: ")
     if "dubious ownership" in said:

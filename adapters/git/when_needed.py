@@ -13,12 +13,12 @@ from ...ports.checkpoints import (
     Checkpoints,
     Kept,
     Materialization,
+    NotKept,
     Removed,
     Unsupported,
     Verification,
     WhyUnsupported,
 )
-from ...ports.workspace import CouldNotLook
 
 
 class GitWhenNeeded(Checkpoints):
@@ -37,7 +37,7 @@ class GitWhenNeeded(Checkpoints):
             return Unsupported(WhyUnsupported.NOT_A_REPOSITORY, f"{folder} is in no Git repository")
         return self._make().capture(folder, key, limits)
 
-    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | NotKept:
         """All checkpoints there."""
         return self._make().kept(folder)
 
@@ -49,7 +49,7 @@ class GitWhenNeeded(Checkpoints):
         """Write out."""
         return self._make().materialize(folder, checkpoint, target)
 
-    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | NotKept:
         """Give up."""
         return self._make().remove(folder, ref)
 

@@ -21,6 +21,7 @@ from ...ports.checkpoints import (
     KeptCheckpoint,
     Materialization,
     Materialized,
+    NotKept,
     Removed,
     TargetTaken,
     TargetUnusable,
@@ -80,7 +81,7 @@ class MemoryCheckpoints(Checkpoints):
                 return CouldNotLook(folder, f"{checkpoint.ref} is there already, and keeps other content")
             return checkpoint
 
-    def kept(self, folder: str) -> Kept | Unsupported | CouldNotLook:
+    def kept(self, folder: str) -> Kept | NotKept:
         """All of them."""
         with self._lock:
             files = self._files(folder)
@@ -118,7 +119,7 @@ class MemoryCheckpoints(Checkpoints):
             self.folders[target] = dict(content)
             return Materialized(target)
 
-    def remove(self, folder: str, ref: str) -> Removed | Unsupported | CouldNotLook:
+    def remove(self, folder: str, ref: str) -> Removed | NotKept:
         """Forget one."""
         with self._lock:
             files = self._files(folder)
@@ -128,7 +129,7 @@ class MemoryCheckpoints(Checkpoints):
         known = {content for _, kept in self._kept.values() for content in kept.values()}
         return sum(len(content) for content in files.values() if content not in known)
 
-    def _files(self, folder: str) -> dict[str, bytes] | Unsupported | CouldNotLook:
+    def _files(self, folder: str) -> dict[str, bytes] | NotKept:
         if folder in self._unreadable or folder not in self.folders:
             return CouldNotLook(folder, "it cannot be read")
         if folder in self._refused:
