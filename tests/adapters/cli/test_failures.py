@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from safepoint.__main__ import main
 from safepoint.adapters.cli.exit_codes import ExitCode
 from safepoint.adapters.cli.failures import failure_of
 from safepoint.adapters.cli.main import application
@@ -174,3 +175,9 @@ def test_lifecycle_events_are_shown_to_who_asks_for_them(program: Program) -> No
 
 def test_an_unknown_log_level_is_ignored(program: Program, tmp_path: Path) -> None:
     assert program.process("list", SAFEPOINT_LOG="loud").code == 0
+
+
+def test_windows_is_refused_by_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match="Windows is not supported"):
+        main()

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -242,3 +243,16 @@ def test_a_forked_worker_neither_answers_nor_holds_its_parents_socket(
         assert handover.ask(other, {}, 60.0) == NOT_LISTENING
     finally:
         os.kill(worker, signal.SIGKILL)
+
+
+def test_where_a_path_is_too_long_for_an_address_nothing_is_heard_and_the_owner_works_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    held = FileLockIncarnations(deep).enter()
+    monkeypatch.setattr(sys, "platform", "darwin")  # Linux has a short cut to an open folder
+    with pytest.raises(HandoverUnavailable, match="longer than 103 bytes"):
+        UnixSocketHandover(deep).serve(held.incarnation, lambda request: request)
+    assert UnixSocketHandover(deep).ask(held.incarnation, {}, 1.0) == NOT_LISTENING
+    held.leave(keep_lock_file=False)
