@@ -27,16 +27,28 @@ class FormatUnknown(SafepointError):
     """A file looks like none of the formats, or a format was named that there is not."""
 
 
+class ReplayUnusable(SafepointError):
+    """Messages were given on as a history, and no provider may be shown them.
+
+    Attributes:
+        why: `blocked` or `illegal`, and the code of it.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no history can be made of these messages: {why}")
+        self.why = why
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedReplay:
-    """The history that a continuation would begin with.
+    """The history that a continuation would begin with; iterated over, its items, where every provider takes them.
 
     Attributes:
         blocked: why none can be made; then there are no items.
         blocking: the facts that are in the way.
         trimmed: facts after the last stable item, and calls that were never dispatched.
         left_out: thinking that no provider would accept where it stands.
-        illegal: what a strict provider would refuse in it, None where nothing.
+        illegal: what a strict provider would refuse in it, None where nothing, and where it is blocked.
     """
 
     items: tuple[Item, ...] = field(default=(), repr=False)
@@ -46,6 +58,19 @@ class JudgedReplay:
     left_out: tuple[EventId, ...] = ()
     digest: str | None = None
     illegal: Illegality | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        """Its items.
+
+        Raises:
+            ReplayUnusable: it is blocked, or illegal.
+        """
+        if self.blocked is not None:
+            named = "".join(f", {event_id}" for event_id in self.blocking)
+            raise ReplayUnusable(f"blocked ({self.blocked}{named})")
+        if self.illegal is not None:
+            raise ReplayUnusable(f"illegal ({self.illegal.code} at item {self.illegal.position})")
+        return iter(self.items)
 
 
 @dataclass(frozen=True, slots=True)

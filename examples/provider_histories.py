@@ -42,8 +42,7 @@ def shown() -> None:
         {"role": "user", "content": [result]},
     ]
     replay = replay_from(messages, "anthropic")
-    assert replay.illegal is None
-    for made in (to_anthropic(replay.items), to_openai_chat(replay.items), to_openai_responses(replay.items)):
+    for made in (to_anthropic(replay), to_openai_chat(replay), to_openai_responses(replay)):
         print([message.get("role", message.get("type")) for message in made])
 
 

@@ -19,8 +19,20 @@ NOT_AN_OBJECT = "not_an_object"
 
 
 def items_in(history: AnyHistory) -> Sequence[Item]:
-    """The items of a replay, or the items themselves."""
-    return history.items if isinstance(history, Replay) else tuple(history)
+    """The items of a replay, or the items themselves.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(history, Replay):
+        return history.items
+    given: object = history
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"a history is a replay, or its items, not a {type(given).__name__}")
+    items = tuple(history)
+    if items and not hasattr(items[0], "kind"):
+        raise TypeError(f"a history has items, not a {type(items[0]).__name__}: read messages by `replay_from`")
+    return items
 
 
 def arguments_value(item: CallItem) -> Json:

@@ -17,9 +17,10 @@ from safepoint.adapters.histories.openai_responses import to_openai_responses
 from safepoint.adapters.histories.spelling import NOT_STRICT_JSON, flagged_result_text, result_text
 from safepoint.adapters.interchange.provider_messages import MESSAGE_FORMATS, replay_from
 from safepoint.adapters.models.legality import why_illegal
-from safepoint.application.judge_history import FormatUnknown
+from safepoint.application.judge_history import FormatUnknown, JudgedReplay, ReplayUnusable
 from safepoint.domain.events.model import Attachment
 from safepoint.domain.replay.items import CallItem, Item, ResultItem, TextItem, ThinkingItem
+from safepoint.domain.replay.legality import Illegality, IllegalityCode
 
 from .items import call, histories, result, said, thought, user
 from .official_types import MADE
@@ -149,3 +150,39 @@ def test_no_client_package_is_needed_to_make_or_read_a_history() -> None:
 def test_a_format_that_is_none_of_messages_is_refused() -> None:
     with pytest.raises(FormatUnknown):
         replay_from([], "claude-code")
+
+
+def test_what_was_read_is_given_on_as_it_is() -> None:
+    back = replay_from([{"role": "user", "content": "Hello?"}], "openai-chat")
+    assert to_anthropic(back) == to_anthropic(back.items) != []
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"role": "wizard", "content": "Abracadabra."}, "blocked"),
+        ({"role": "tool", "tool_call_id": "c1", "content": "10.00"}, "blocked"),
+    ],
+)
+def test_what_is_no_history_is_refused_where_it_is_given_on(said: dict[str, Any], why: str) -> None:
+    back = replay_from([{"role": "user", "content": "Hello?"}, said], "openai-chat")
+    assert (back.items, back.illegal) == ((), None)
+    with pytest.raises(ReplayUnusable, match=why):
+        to_anthropic(back)
+
+
+def test_what_a_strict_provider_refuses_is_refused_where_it_is_given_on() -> None:
+    with pytest.raises(ReplayUnusable, match=r"illegal \(call_not_answered at item 2\)"):
+        to_anthropic(JudgedReplay(illegal=Illegality(IllegalityCode.CALL_NOT_ANSWERED, 2)))
+
+
+@pytest.mark.parametrize("what", [None, "Hello?", b"Hello?", {"role": "user"}, ["Hello?"], 3])
+def test_what_is_no_list_of_messages_is_said(what: Any) -> None:
+    with pytest.raises(TypeError, match="JSON object"):
+        replay_from(what, "openai-chat")
+
+
+@pytest.mark.parametrize("what", [None, "Hello?", [{"role": "user", "content": "Hello?"}], 3])
+def test_what_is_no_history_is_said(what: Any) -> None:
+    with pytest.raises(TypeError, match="a history"):
+        to_anthropic(what)
