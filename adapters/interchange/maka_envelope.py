@@ -17,18 +17,6 @@ class MakaFormatError(ValueError):
     """A foreign text is not an event envelope, or an envelope has no bytes that could be read back."""
 
 
-def decode_line(line: str) -> Envelope:
-    """Read one line of a ledger.
-
-    Raises:
-        MakaFormatError: it is not JSON, or not an envelope of the known shape.
-    """
-    try:
-        return decode(maka_json.parse(line))
-    except maka_json.MakaJsonError as error:
-        raise MakaFormatError(str(error)) from error
-
-
 def decode(value: JsonValue) -> Envelope:
     """Check an envelope strictly, and bring its text content to the one form that the original stores.
 
