@@ -23,6 +23,7 @@ from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import sayable
+from ..ports.checkpoints import NotKept
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
@@ -57,6 +58,7 @@ class RecordingParts:
         functions: carries out calls by functions.
         budget: what the turn may use.
         checkpoints: binds the run to the content of its workspace, where its lineage is.
+        not_bound: why a turn that was to be bound where possible is not.
     """
 
     recorder: RunRecorder
@@ -68,6 +70,7 @@ class RecordingParts:
     ids: Ids
     budget: Budget
     checkpoints: NoCheckpoints
+    not_bound: NotKept | None = None
 
 
 class RecordedRun:
@@ -97,6 +100,11 @@ class RecordedRun:
     def identity(self) -> ExecutionIdentity:
         """The session, run, turn and invocation."""
         return self._recorder.identity
+
+    @property
+    def not_bound(self) -> NotKept | None:
+        """Why a turn that was to be bound to the content of its workspace is not; None in every other. ADR 0081."""
+        return self._parts.not_bound
 
     @property
     def stopped_by(self) -> str | None:

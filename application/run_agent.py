@@ -216,6 +216,7 @@ class RunAgent:
             self._ids,
             Budget(recorder, begun.budgets, begun.used),
             checkpoints,
+            begun.not_bound,
         )
 
     def _ending(self, recorder: RunRecorder, stopping: Stopping, checkpoints: NoCheckpoints) -> RunEnding:

@@ -32,7 +32,7 @@ from ...domain.replay.items import Item
 from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
 from ..composition import Composition, Settings
-from .happenings import Watch
+from .happenings import ContentNotBound, Watch
 from .messages import Format
 from .own_process import OpenedBeforeFork
 from .parts import Keep, Model, Permission, Tools
@@ -63,6 +63,11 @@ class SyncRecordedRun:
     def outcome(self) -> RunOutcome | None:
         """See `RecordedRun.outcome`."""
         return self._run.outcome
+
+    @property
+    def not_bound(self) -> ContentNotBound | None:
+        """See `RecordedRun.not_bound`."""
+        return self._run.not_bound
 
     @property
     def stopped_by(self) -> str | None:

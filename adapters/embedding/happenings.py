@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import anyio
 from anyio import from_thread
@@ -37,7 +37,9 @@ BUFFERED_MAX: Final = 10_000
 
 
 class ContentNotBound(NamedTuple):
-    """The run that begins next is not bound to the content of its workspace, because that was not possible. ADR 0081.
+    """A run is not bound to the content of its workspace, because that was not possible. ADR 0081.
+
+    Where our own loop drives it, this is told before it begins.
 
     Attributes:
         code: why, such as `not_a_repository`; None where it could not be looked at.
@@ -46,6 +48,11 @@ class ContentNotBound(NamedTuple):
     session_id: SessionId
     code: str | None
     detail: str
+
+    @classmethod
+    def of(cls, session_id: SessionId, why: NotKept) -> Self:
+        """What is told of an answer of the store of checkpoints."""
+        return cls(session_id, str(why.why) if isinstance(why, Unsupported) else None, why.detail)
 
 
 class RunBegan(NamedTuple):
@@ -175,7 +182,6 @@ class Watchers:
             tell(CallMade(tool_name) if what == "called" else CallAnswered(tool_name))
 
         def not_bound(why: NotKept) -> None:
-            code = str(why.why) if isinstance(why, Unsupported) else None
-            tell(ContentNotBound(self._session_id, code, why.detail))
+            tell(ContentNotBound.of(self._session_id, why))
 
         return Screen(tell, note, progress, not_bound), tell

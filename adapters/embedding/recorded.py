@@ -14,6 +14,7 @@ from ...domain.events.tool import ToolCalled
 from ...domain.identifiers import RunId, SessionId
 from ...domain.replay.items import Item
 from ...ports.model_step import StepFinished
+from .happenings import ContentNotBound
 from .messages import Format, messages, step_from
 from .own_process import OwnProcess
 
@@ -50,6 +51,12 @@ class RecordedRun:
     def outcome(self) -> RunOutcome | None:
         """How the run ended, once its block was left; None where repair is to close it."""
         return self._recorded.outcome
+
+    @property
+    def not_bound(self) -> ContentNotBound | None:
+        """Why this turn is not bound to the content of its workspace, where that was to be and was not possible."""
+        why = self._recorded.not_bound
+        return None if why is None else ContentNotBound.of(self.session_id, why)
 
     @property
     def stopped_by(self) -> str | None:

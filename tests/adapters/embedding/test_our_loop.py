@@ -302,6 +302,19 @@ def test_turns_may_be_bound_to_the_content_of_their_workspace(tmp_path: Path) ->
             anyio.run(partial(main, **unusable))
 
 
+def test_a_loop_of_ones_own_can_see_that_its_turn_could_not_be_bound_to_content(tmp_path: Path) -> None:
+    async def main(**more: Any) -> object:
+        async with opened(tmp_path, workspace=tmp_path, **more) as runtime:
+            async with runtime.session("bill").record("Pay.") as run:
+                await run.model_step(StepFinished(blocks=(TextBlock("Paid."),), finish_reason="stop"))
+            return run.not_bound
+
+    told = anyio.run(main)
+    assert isinstance(told, safepoint.events.ContentNotBound)
+    assert (told.session_id, told.code) == ("bill", "not_a_repository")
+    assert anyio.run(partial(main, checkpoints="none")) is None
+
+
 def test_a_program_is_told_that_a_turn_could_not_be_bound_to_content(tmp_path: Path) -> None:
     watched: list[safepoint.events.Happening] = []
 
