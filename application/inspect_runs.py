@@ -26,7 +26,6 @@ from .session_health import Damage
 from .states import Head, advance, empty, events_after, gap_behind
 from .timeline import TimelineFact, fact_of
 
-FACTS_MAX = 10_000
 Attestation: TypeAlias = ToolAttested | OperationAttested
 
 
@@ -121,7 +120,7 @@ class InspectRuns:
         """Read and judge a run; None when no event names it.
 
         Args:
-            facts_max: how many of its newest facts are told, 0 to `FACTS_MAX`.
+            facts_max: how many of its newest facts are told, 0 or more.
             full: with arguments and results.
 
         Raises:
