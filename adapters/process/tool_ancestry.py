@@ -5,25 +5,32 @@ Best effort: a program that a model may start runs as its user, and can do what 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from . import file_lock, process_table
 
 GENERATIONS_MAX: Final = 256
+_LOCK: Final = ".lock"
+_LOCKS: Final = ".locks"
 
 
 def started_by_operation(folder: Path) -> str | None:
     """The operation whose supervisor is an ancestor of this process, None where none is seen.
 
+    Whichever store that operation is of, where the open files of other processes can be seen (Linux): a word about a
+    folder or about what a person kept is given without the store of the run.
+
     Args:
-        folder: `<store>.locks`.
+        folder: `<store>.locks` of the store that was named.
     """
     try:
         ancestors = _ancestors()
-        locks = list(folder.glob("*.lock"))
+        locks = [*folder.glob(f"*{_LOCK}"), *_held_by(ancestors)]
     except OSError:
         return None
     return next((found for lock in locks if (found := _supervised_by(lock, ancestors)) is not None), None)
@@ -37,6 +44,17 @@ def _ancestors() -> set[tuple[int, int]]:
         found.add((process.pid, process.start_time))
         pid = process.parent
     return found
+
+
+def _held_by(ancestors: set[tuple[int, int]]) -> Iterator[Path]:
+    """Lock files of any store that these processes have open, as far as that may be looked at."""
+    for pid, _ in ancestors:
+        with contextlib.suppress(OSError):
+            for descriptor in list(Path(f"/proc/{pid}/fd").iterdir()):
+                with contextlib.suppress(OSError):
+                    file = descriptor.readlink()
+                    if file.suffix == _LOCK and file.parent.suffix == _LOCKS:
+                        yield file
 
 
 def _supervised_by(lock: Path, ancestors: set[tuple[int, int]]) -> str | None:

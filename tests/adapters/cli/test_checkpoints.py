@@ -140,9 +140,11 @@ def not_readable(files: Path, ref: str) -> None:
     (files / ".git" / "HEAD").write_bytes(bytes(100))
 
 
-def test_a_tool_does_not_remove_what_a_person_kept(program: Program, files: Path) -> None:
+@pytest.mark.parametrize("named", ["the store of the run", "another store"])
+def test_a_tool_does_not_remove_what_a_person_kept(program: Program, files: Path, tmp_path: Path, named: str) -> None:
     ref = captured(program, files)
-    own = f"{sys.executable} -m safepoint checkpoint remove {ref} --store {program.store} --json"
+    store = program.store if named == "the store of the run" else tmp_path / "another.sqlite"
+    own = f"{sys.executable} -m safepoint checkpoint remove {ref} --store {store} --json"
     shell = {"tool": "run_shell", "args": {"command": f"{own} > said.json"}}
     program.script({"text": "I tidy up.", "calls": [shell]}, {"text": "Done."})
     assert program.process(*program.run("--session", "s1")).code == 0
