@@ -174,15 +174,17 @@ class UncertainOperations:
             return _parked(operation)
         if operation.phase is not Phase.DISPATCHED:
             return LeftAlone(Left.NOT_RECONCILABLE)
-        if run.ended is None or run_id in session.abandoned:
-            return LeftAlone(Left.RUN_OPEN if run_id not in session.abandoned else Left.RUN_UNREADABLE)
+        if run_id in session.abandoned:
+            return LeftAlone(Left.RUN_UNREADABLE)
+        if run.ended is None:
+            return LeftAlone(Left.RUN_OPEN)
         behind = session.head is not None and session.head.run_id != run_id
         watched = operation.operation_id in session.watched or operation.mode is RecoveryMode.REPLAY_SAFE
         if behind and not watched:
             return LeftAlone(Left.REPEATED)
         states = (one for one in self._over.not_over_in(run) if one.operation_id == operation.operation_id)
         running = next(states, None)
-        if running is not None and running.overness is not Overness.OVER:
+        if running is not None:
             unseen = running.overness is Overness.COULD_NOT_LOOK
             return LeftAlone(Left.COULD_NOT_LOOK if unseen else Left.MAY_BE_RUNNING, processes=running.processes)
         return None

@@ -50,6 +50,7 @@ from .exit_codes import ExitCode
 from .usage import UsageError
 
 DEBUG_VARIABLE: Final = "SAFEPOINT_DEBUG"
+CHECKPOINTS_UNUSABLE: Final = "checkpoints_unusable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def failure_of(error: BaseException) -> Failure:
         case CheckpointsUnusable():
             hint = "Give --checkpoints none, or work in a Git repository; nothing was begun."
             message = f"The workspace cannot be kept: {why_not(error.answer)}."
-            return Failure(ExitCode.USAGE, "checkpoints_unusable", message, hint)
+            return Failure(ExitCode.USAGE, CHECKPOINTS_UNUSABLE, message, hint)
         case WorkspaceCopied():
             return _explained(ExitCode.PARKED, ParkReason.WORKSPACE_COPY_AMBIGUOUS, f"Nothing was begun: {error}.")
         case BoundToNothing():

@@ -29,7 +29,7 @@ from .command_lines import CommandLines
 from .content import UNREAD
 from .escaping import one_line
 from .exit_codes import ExitCode
-from .failures import Failure
+from .failures import CHECKPOINTS_UNUSABLE, Failure
 from .output import Output
 from .parking import say_ways
 from .persons import require_person_beside
@@ -201,7 +201,7 @@ def _no_answer(answer: CheckpointMissing | NotKept) -> _Ended:
         case Unsupported():
             paths = f" ({', '.join(answer.paths)})" if answer.paths else ""
             message = f"This folder cannot have checkpoints ({answer.why}): {answer.detail}{paths}."
-            return _Ended(Failure(ExitCode.USAGE, "checkpoints_unusable", message))
+            return _Ended(Failure(ExitCode.USAGE, CHECKPOINTS_UNUSABLE, message))
         case CheckpointMissing():
             message = f"The checkpoint {answer.ref} cannot be had: {answer.detail}."
             return _Ended(Failure(ExitCode.CORRUPTION, ParkReason.WORKSPACE_REF_MISSING, message))

@@ -53,19 +53,18 @@ def operation_row(sealed: SealedEvent, event: OperationFact) -> Row | None:
 
 
 def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> dict[str, Column]:
-    fields = event.__dict__
     return {
-        "session_id": fields["session_id"],
-        "run_id": fields["run_id"],
-        "call_id": fields["call_id"],
-        "tool_name": fields["tool_name"],
-        "mode": fields["contract"].mode._value_,
-        "life": fields["life"]._value_,
-        "incarnation_id": fields["incarnation_id"],
-        "args_hash": fields["args_hash"],
+        "session_id": event.session_id,
+        "run_id": event.run_id,
+        "call_id": event.call_id,
+        "tool_name": event.tool_name,
+        "mode": event.contract.mode.value,
+        "life": event.life.value,
+        "incarnation_id": event.incarnation_id,
+        "args_hash": event.args_hash,
         "dispatched_sequence": sealed.sequence,
-        "dispatched_at": fields["occurred_at"],
-        "dispatch_event_id": fields["event_id"],
+        "dispatched_at": event.occurred_at,
+        "dispatch_event_id": event.event_id,
     }
 
 
