@@ -7,6 +7,7 @@ assert process.topics(result.run_id)[-1] == "run.ended.v1"
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,7 +240,7 @@ class Process:
             self.reconcile_operations,
             self.capture,
         )
-        self.at_owner = AtOwner(self.ownership, self.handover)
+        self.at_owner = AtOwner(self.ownership, self.handover, pause=lambda seconds: time.sleep(seconds / 100))
         self.cancel = CancelRun(self.ledger, self.ownership, self.repair, self.live_runs, self.at_owner, self.spines)
         self.decide = DecidePermission(
             self.ledger,

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,13 @@ class Program:
     def process(self, *arguments: str | Path, **environment: str) -> Ran:
         """Run the program as a process of its own, to its end."""
         return ended(self.start(*arguments, **environment))
+
+    def until_stopping(self, session: str) -> None:
+        """Wait until it is recorded that somebody stops the newest run of a session."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not self("show", session, "--json").document["run"]["cancel_requested_by"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
     def killed_at(self, point: str, *arguments: str | Path) -> None:
         """Run the program as a process of its own that dies by SIGKILL at a failpoint."""

@@ -5,22 +5,25 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from .program import Program, ended
 
 SLEEP = {"tool": "run_shell", "args": {"command": "echo here > started; exec sleep 30"}}
+WAIT = {"tool": "run_shell", "args": {"command": "echo here > started; until [ -e go ]; do sleep 0.05; done"}}
 
 
 @pytest.fixture
 def sleeping(program: Program) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts runs whose tool sleeps; each is ended when the test is over."""
+    """Starts runs whose tool sleeps, or waits for a file `go`; each is ended when the test is over."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(session: str, *more: str, **environment: str) -> subprocess.Popen[str]:
-        program.script({"text": "I wait.", "calls": [SLEEP]}, {"text": "Done."})
+    def start(
+        session: str, *more: str, call: Mapping[str, object] = SLEEP, **environment: str
+    ) -> subprocess.Popen[str]:
+        program.script({"text": "I wait.", "calls": [call]}, {"text": "Done."})
         process = program.start(*program.run("--session", session, *more), **environment)
         started.append(process)
         deadline = time.monotonic() + 30
@@ -41,8 +44,10 @@ def sleeping(program: Program) -> Iterator[Callable[..., subprocess.Popen[str]]]
 def test_a_signal_stops_the_run_in_order(
     program: Program, sleeping: Callable[..., subprocess.Popen[str]], sent: signal.Signals, code: int
 ) -> None:
-    process = sleeping("s1", "--json")
+    process = sleeping("s1", "--json", call=WAIT)
     process.send_signal(sent)
+    program.until_stopping("s1")
+    (program.workspace / "go").touch()
     ran = ended(process)
     document = ran.document
     assert (ran.code, document["exit_code"], document["status"]) == (code, code, "cancelled")

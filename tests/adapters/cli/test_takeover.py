@@ -64,7 +64,10 @@ def test_a_living_owner_is_asked_to_end_and_its_run_ends_in_order(
     program: Program, working: Callable[[], subprocess.Popen[str]]
 ) -> None:
     owner = working()
-    ran = program("takeover", "s1", "--json")
+    taking = program.start("takeover", "s1", "--json")
+    program.until_stopping("s1")
+    (program.workspace / "go").touch()
+    ran = ended(taking)
     assert (ran.code, ran.document["result"], ran.document["owner_pid"]) == (0, "ended", owner.pid)
     assert f"Ending process {owner.pid}" in ran.err
     assert ended(owner).code == 143
@@ -158,5 +161,7 @@ def test_a_cancel_says_at_once_whom_it_asks_and_afterwards_that_it_may_still_be_
     assert "may still be carried out" in ran.document["message"]
     assert "safepoint takeover s1" in ran.document["next_step"]
     owner.send_signal(signal.SIGCONT)
+    program.until_stopping("s1")
+    (program.workspace / "go").touch()
     assert ended(owner).code == 1  # it was carried out
     assert state(program) == "cancelled"
