@@ -570,7 +570,12 @@ class Runtime:
         self.__enter__()
         parts = self.parts
         return HostParts(
-            parts.repair_everything(), parts.run_turn(), parts.resume_run(), parts.store().views, parts.sink()
+            parts.repair_everything(),
+            parts.run_turn(),
+            parts.resume_run(),
+            parts.ownership(),
+            parts.store().views,
+            parts.sink(),
         )
 
     @property

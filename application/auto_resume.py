@@ -1,6 +1,7 @@
 """Continues by itself what a crash interrupted, once for each interruption. SPEC section 17, F11 and ADR 0042.
 
-Only what this start's repair closed is tried: sessions that were left earlier wait for a person and are never woken.
+Only what this start's repair closed is tried, and what an earlier one closed that died before its try had begun:
+sessions that were left earlier wait for a person and are never woken.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .resume_run import Continued, Parked
 AT_ONCE_MAX = 4
 """How many continuations are driven at once; the others wait."""
 
-_CLOSED = frozenset({RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED})
+_CLOSED = frozenset({RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED, RepairKind.CLOSED_BEFORE})
 
 
 class Interrupted(NamedTuple):
@@ -31,6 +32,11 @@ class Interrupted(NamedTuple):
 
     session_id: SessionId
     run_id: RunId
+
+
+def is_tried(repaired: Repaired) -> bool:
+    """Whether what repair found is an interruption, of which nothing was begun yet."""
+    return repaired.kind in _CLOSED and repaired.status is RunStatus.FAILED and repaired.run_id is not None
 
 
 class AgentFor(Protocol):
@@ -55,6 +61,7 @@ class AutoResume:
     Args:
         resume: the same path as a person's.
         agent_for: the host's agents.
+        leave: gives a session up of which nothing is begun, so that it waits for a person.
         views: tell child runs apart, which wait for a person (SPEC section 11).
         sink: told of what fails before a run has begun.
         told: told what became of each; must not raise.
@@ -64,12 +71,14 @@ class AutoResume:
         self,
         resume: Resume,
         agent_for: AgentFor,
+        leave: Callable[[SessionId], None],
         views: FamilyViews,
         sink: LifecycleSink,
         told: Callable[[Parked | Continued], None] = lambda result: None,
     ) -> None:
         self._resume = resume
         self._agent_for = agent_for
+        self._give_up = leave
         self._views = views
         self._sink = sink
         self._told = told
@@ -85,9 +94,7 @@ class AutoResume:
         """
         self._limiter = CapacityLimiter(AT_ONCE_MAX)
         waiting = [
-            Interrupted(one.session_id, one.run_id)
-            for one in repaired
-            if one.kind in _CLOSED and one.status is RunStatus.FAILED and one.run_id is not None
+            Interrupted(one.session_id, one.run_id) for one in repaired if is_tried(one) and one.run_id is not None
         ]
         async with anyio.create_task_group() as group:
             for start in range(0, len(waiting), PAGE_MAX):
@@ -98,9 +105,11 @@ class AutoResume:
                     failed(error)
                     return
                 for one in page:
-                    if one.session_id not in children:
-                        await self._limiter.acquire_on_behalf_of(one)
-                        group.start_soon(self._try, one, failed)
+                    if one.session_id in children:
+                        await self._leave(one)
+                        continue
+                    await self._limiter.acquire_on_behalf_of(one)
+                    group.start_soon(self._try, one, failed)
 
     def _children(self, interrupted: Sequence[Interrupted]) -> frozenset[SessionId]:
         """Sessions of child runs."""
@@ -110,11 +119,13 @@ class AutoResume:
     async def _try(self, interrupted: Interrupted, failed: Callable[[Exception], None]) -> None:
         driven: list[bool] = []
         try:
-            agent = await to_thread.run_sync(self._agent_for, interrupted)
+            agent = await self._agent_of(interrupted)
             if agent is None:
                 return
             request = PlanRequest(run_id=interrupted.run_id, trigger=Trigger.AUTO)
             result = await self._resume(interrupted.session_id, agent, request, lambda: driven.append(True))
+            if isinstance(result, Parked):
+                await self._leave(interrupted)
             self._told(result)
         except Exception as error:  # noqa: BLE001 (its owner raises it when the host is closed)
             if not driven:
@@ -122,6 +133,19 @@ class AutoResume:
             failed(error)
         finally:
             self._limiter.release_on_behalf_of(interrupted)
+
+    async def _agent_of(self, interrupted: Interrupted) -> Agent | None:
+        agent: Agent | None = None
+        try:
+            agent = await to_thread.run_sync(self._agent_for, interrupted)
+        finally:
+            if agent is None:
+                await self._leave(interrupted)
+        return agent
+
+    async def _leave(self, interrupted: Interrupted) -> None:
+        """Nothing is begun of it by this host: it waits for a person."""
+        await to_thread.run_sync(self._give_up, interrupted.session_id)
 
 
 def _failed(interrupted: Interrupted, error: Exception) -> LifecycleEvent:

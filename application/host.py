@@ -7,7 +7,7 @@ and gives back the store and last the lock. What fails in the background is kept
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -24,8 +24,9 @@ from ..domain.identifiers import SessionId
 from ..ports.lifecycle_sink import LifecycleSink
 from ..ports.views import FamilyViews
 from .agent import Agent
-from .auto_resume import AgentFor, AutoResume
+from .auto_resume import AgentFor, AutoResume, is_tried
 from .live_runs import LiveRun
+from .ownership import SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest
 from .repair_everything import RepairEverything, RepairReport, RepairStep
 from .repair_session import Repaired
@@ -94,6 +95,7 @@ class HostParts:
     repair: RepairEverything
     run_turn: RunTurn
     resume_run: ResumeRun
+    ownership: SessionOwnership
     views: FamilyViews
     sink: LifecycleSink
 
@@ -190,18 +192,18 @@ class Host:
 
     async def _repair(self) -> list[Repaired]:
         """A batch at a time, so that whoever cancels waits for one batch at most; what failed is tried once more."""
-        wanted: list[Repaired] = []
+        wanted: dict[SessionId, Repaired] = {}
+        awaited = None if self._automatic is None else is_tried
         await checkpoint()
         for _ in range(REPAIRS_MAX):
             self.report.failed.clear()
-            steps = self._parts.repair.steps(self.report)
+            steps = self._parts.repair.steps(self.report, awaited)
             while (step := await in_thread(partial(next, steps, None))) is not None:
                 self._progress(step)
-                if self._automatic is not None:
-                    wanted += step.repaired
+                wanted |= {one.session_id: one for one in step.repaired if awaited is not None and awaited(one)}
                 await checkpoint()
             if not self.report.failed:
-                return wanted
+                return list(wanted.values())
         raise RepairIncomplete(self.report)
 
     async def _recover(self, automatic: Automatic, recovery: CancelScope, repaired: list[Repaired]) -> None:
@@ -209,7 +211,12 @@ class Host:
         try:
             with recovery:
                 auto = AutoResume(
-                    self._resume_automatically, automatic.agent_for, parts.views, parts.sink, automatic.told
+                    self._resume_automatically,
+                    automatic.agent_for,
+                    parts.ownership.give_up_unused,
+                    parts.views,
+                    parts.sink,
+                    automatic.told,
                 )
                 await auto(repaired, self._failed)
         except Exception as error:  # noqa: BLE001 (it must not end the body of the host; closing raises it)
@@ -225,8 +232,14 @@ class Host:
         assert self._automatic is not None
         screen = self._automatic.screen_for(session_id)
         await checkpoint()
+
+        async def work() -> Parked | Continued:
+            with suppress(SessionBusy):  # somebody was faster, and the plan says so
+                await in_thread(partial(self._parts.ownership.take_anew, session_id))  # from here on the try counts
+            return await self._parts.resume_run(session_id, agent, screen, lambda run: driven(), request)
+
         with CancelScope(shield=True):
-            result = await self.resume(session_id, agent, screen, lambda run: driven(), request)
+            result = await self._admit(work)
         return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)
 
     def _failed(self, error: Exception) -> None:

@@ -197,6 +197,22 @@ class SessionOwnership:
         facts = self._owners.incarnation(row.incarnation_id)
         return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
 
+    def take_anew(self, session_id: SessionId) -> None:
+        """Own a session under a new epoch, and keep it: whoever looks at the row sees that something was begun since.
+
+        Raises:
+            SessionBusy: as `own`.
+            StoreUnavailable: the control row could not be read or written.
+        """
+        owned = self.own(session_id)
+        try:
+            seen = Ownership(session_id, owned.incarnation_id, owned.epoch)
+            if self._owners.take(session_id, owned.incarnation_id, seen) is None:
+                raise SessionBusy(session_id, None, Liveness.ALIVE)
+            self._forget(session_id)
+        finally:
+            self._done(session_id)
+
     def end_owner(self, owner: Incarnation, timeout_seconds: float) -> Liveness:
         """End another process that owns sessions, for a takeover; answers what is then seen of it.
 

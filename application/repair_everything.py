@@ -109,6 +109,7 @@ class RepairEverything:
         self._views = views
         self._live = live
         self._failures = 0
+        self._awaited: Callable[[Repaired], bool] | None = None
 
     def __call__(self, progress: Callable[[RepairStep], None] = lambda step: None) -> RepairReport:
         """Repair everything; idempotent.
@@ -126,13 +127,15 @@ class RepairEverything:
             progress(step)
         return report
 
-    def steps(self, report: RepairReport) -> Iterator[RepairStep]:
+    def steps(self, report: RepairReport, awaited: Callable[[Repaired], bool] | None = None) -> Iterator[RepairStep]:
         """As a call, a batch at a time: whoever stops asking stops repair between two transactions.
 
         Args:
             report: filled as it goes on.
+            awaited: of which closed runs something is to be begun by whoever asks. Their sessions stay owned until
+                then, so that the next start finds those of which nothing was begun (ADR 0042); None of none.
         """
-        self._failures = 0
+        self._failures, self._awaited = 0, awaited
         found = self._survey(report)
         first = {row.session_id for row in found.claims} | found.children.keys()
         for batch in _batches(found.claims):
@@ -217,6 +220,10 @@ class RepairEverything:
         readable = (row.session_id for row in rows if row.session_id not in damaged)
         results += [found for session_id in readable if (found := self._repair.unexplained(session_id)) is not None]
         left = {result.session_id for result in results}
+        if self._awaited is not None:
+            before = (self._repair.closed_before(row) for row in rows if row.session_id not in left)
+            results += (awaited := [one for one in before if one is not None and self._awaited(one)])
+            left |= {one.session_id for one in awaited}
         owned = self._ownership.own_all([row for row in rows if row.session_id not in left])
         try:
             results += self._repair_all(list(owned.values()))
@@ -224,7 +231,10 @@ class RepairEverything:
             for one in owned.values():
                 self._ownership.keep(one)  # what was written is not known: the next repair finds out
             raise
-        self._release_all(list(owned.values()))
+        kept = {one.session_id for one in results if self._awaited is not None and self._awaited(one)}
+        self._release_all([one for one in owned.values() if one.session_id not in kept])
+        for session_id in kept & owned.keys():
+            self._ownership.keep(owned[session_id])
         for row in rows:
             self._ledger.forget(row.session_id)  # others may take it now, and the next batch needs the room
         return results
@@ -300,7 +310,7 @@ def _count(results: Sequence[Repaired], report: RepairReport) -> None:
                 report.runs_closed += 1
             case RepairKind.CLAIM_REPAIRED:
                 report.claims_repaired += 1
-            case RepairKind.NOTHING_OPEN:
+            case RepairKind.NOTHING_OPEN | RepairKind.CLOSED_BEFORE:
                 report.nothing_open += 1
             case RepairKind.QUARANTINED:
                 report.quarantined_count += 1

@@ -19,6 +19,7 @@ from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
 from ..domain.session.state import Session
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
+from ..ports.session_owners import Ownership
 from .ledger import CommandLedger
 from .ownership import Owned
 from .spines import Spines
@@ -31,6 +32,8 @@ class RepairKind(StrEnum):
     RUN_CLOSED = "run_closed"
     CLAIM_REPAIRED = "claim_repaired"
     QUARANTINED = "quarantined"
+    CLOSED_BEFORE = "closed_before"
+    """A repair had closed the run as interrupted, and died with its process; nobody has begun anything since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,20 @@ class RepairSession(Repair):
         if head is None or head.run_id in session.abandoned or self._ledger.run(head.run_id).opening is not None:
             return None
         return _unexplained(head) if self._claim_of(session, head.run_id) is None else None
+
+    def closed_before(self, row: Ownership) -> Repaired | None:
+        """What an earlier repair closed whose process died before anybody began anything: the row is still as it was.
+
+        Raises:
+            StoreDamaged, StoreUnavailable: as `decide`.
+        """
+        head = self._ledger.session(row.session_id).head
+        run = None if head is None else self._ledger.run(head.run_id)
+        if head is None or run is None or run.ended is None or not run.ended.recovered or run.claimed is not None:
+            return None
+        if (run.ended.incarnation_id, run.ended.epoch) != (row.incarnation_id, row.epoch):
+            return None
+        return Repaired(row.session_id, RepairKind.CLOSED_BEFORE, head.run_id, run.ended.status)
 
     def _end(
         self, owned: Owned, opening: RunOpened | ContinuationStarted, run: Run, cancelled_by: str | None

@@ -72,7 +72,9 @@ class Hosting(Process):
 
     def _open(self) -> HostParts:
         self.order.append("open")
-        return HostParts(self.everything, self.run_turn, self.resume_run, self.world.store.views, self.sink)
+        return HostParts(
+            self.everything, self.run_turn, self.resume_run, self.ownership, self.world.store.views, self.sink
+        )
 
     def _close(self) -> None:
         self.order.append("close")

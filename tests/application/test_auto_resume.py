@@ -138,6 +138,134 @@ def test_only_what_this_start_repaired_is_tried() -> None:
     assert (process.became, claims(process, run_id)) == ([], [])
 
 
+# ---- where a host dies between its repair and its try ----------------------------------------------------------------
+
+
+class Died(BaseException):
+    """Stands for SIGKILL."""
+
+
+def dies_at_the_try(world: World) -> Hosting:
+    """A host that repairs, and is killed before it has begun to try."""
+    process = Hosting(world)
+
+    def agent_for(one: Interrupted) -> Any:
+        process.die()
+        raise Died
+
+    process.ownership.give_up_unused = lambda session_id: None  # type: ignore[method-assign] (the dead do nothing)
+    with pytest.raises(BaseExceptionGroup):
+        hosted(process, agent_for=agent_for)
+    return process
+
+
+def test_a_try_that_was_not_begun_is_made_by_a_later_start_however_many_died_before_it() -> None:
+    world = World()
+    run_id = interrupted(world)
+    for _ in range(3):
+        dead = dies_at_the_try(world)
+        assert len(dead.of(run_id, RunEnded)) == 1
+        assert claims(dead, run_id) == []
+    process = Hosting(world)
+    hosted(process)
+    assert (became(process), claims(process, run_id)) == (["done"], [Trigger.AUTO])
+    assert process.owner() is None
+    process.die()
+    again = Hosting(world)
+    hosted(again)
+    assert (again.became, len(again.events(run_id))) == ([], len(process.events(run_id)))
+
+
+def test_a_try_that_was_begun_is_not_made_again() -> None:
+    """Killed while it plans: a plan that kills its process must not do so at each start."""
+    world = World()
+    run_id = interrupted(world)
+    dead = Hosting(world)
+
+    def die(*_: Any, **__: Any) -> None:
+        dead.die()
+        raise Died
+
+    dead.resume_run._plan = die  # type: ignore[assignment]
+    with pytest.raises(BaseExceptionGroup):
+        hosted(dead)
+    process = Hosting(world)
+    hosted(process)
+    assert (process.became, process.models, claims(process, run_id)) == ([], {}, [])
+    assert isinstance(go(lambda: process.resume([says("by a person")], [act])), Continued)
+
+
+def test_what_a_closing_host_had_not_begun_is_tried_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_resume, "AT_ONCE_MAX", 1)
+    world = World()
+    interrupted(world)
+    interrupted(world, OTHER)
+    first = Hosting(world)
+    model = Waits()
+    model.go_on.set()
+
+    async def work() -> None:
+        host = first.host(auto=True, agent_for=lambda one: first.agent(model, [act]))
+        async with host:
+            await until(first.live_runs.run_ids)
+
+    go(work)
+    first.die()
+    second = Hosting(world)
+    hosted(second)
+    assert len(first.became) + len(second.became) == 2
+    assert [one.session_id for one in (*first.became, *second.became)] in ([SESSION, OTHER], [OTHER, SESSION])
+
+
+def test_what_is_not_tried_is_given_up_at_once_and_not_tried_by_the_next_host() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+    hosted(process, agent_for=lambda one: None)
+    assert process.owner() is None
+    process.die()
+    again = Hosting(world)
+    hosted(again)
+    assert (again.became, claims(again, run_id)) == ([], [])
+
+
+def test_what_parked_is_given_up_and_not_tried_by_the_next_host() -> None:
+    world = World()
+    interrupted(world, at=Failpoint.EFFECT_DONE)
+    process = Hosting(world)
+    hosted(process)
+    assert became(process) == [(ParkReason.DANGLING_TOOL_STATE,)]
+    assert process.owner() is None
+    process.die()
+    again = Hosting(world)
+    hosted(again)
+    assert again.became == []
+
+
+def test_what_a_dead_host_had_closed_waits_for_a_person_where_the_next_one_tries_nothing() -> None:
+    world = World()
+    run_id = interrupted(world)
+    dies_at_the_try(world)
+    for auto in (False, True):
+        process = Hosting(world)
+        hosted(process, auto=auto)
+        assert (process.became, process.owner(), claims(process, run_id)) == ([], None, [])
+        process.die()
+
+
+def test_a_person_who_was_faster_than_the_next_start_has_it() -> None:
+    world = World()
+    run_id = interrupted(world)
+    dies_at_the_try(world)
+    person = Process(world)
+    owned = person.ownership.own(SESSION)
+    person.repair(owned)
+    person.die()
+    process = Hosting(world)
+    hosted(process)
+    assert (process.became, claims(process, run_id)) == ([], [])
+
+
 # ---- never past a person, nor past a doubt ---------------------------------------------------------------------------
 
 
