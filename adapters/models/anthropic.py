@@ -14,7 +14,6 @@ from ...ports.model_provider import ModelRequest
 from ...ports.provider_failures import ProviderUnusable, RefusalKind
 from ..histories.anthropic import anthropic_tools, goes_on_without_thinking, to_anthropic
 from .anthropic_stream import StreamedMessage
-from .by_name import ANTHROPIC
 from .client_failures import ClientFailures
 from .streamed_client import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, StreamedClient
 
@@ -29,7 +28,7 @@ TOKENS_MAX: Final = 32_000
 class Anthropic(StreamedClient):
     """Asks one model at one endpoint."""
 
-    provider: ClassVar = ANTHROPIC
+    provider: ClassVar = "anthropic"
     base_url_example: ClassVar = "http://127.0.0.1:8000"
 
     def __init__(

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Self
 from ...ports.model_provider import ModelRequest
 from ...ports.provider_failures import RefusalKind
 from ..histories.openai_chat import openai_chat_tools, to_openai_chat
-from .by_name import OPENAI
 from .client_failures import ClientFailures
 from .openai_stream import StreamedStep
 from .streamed_client import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, StreamedClient
@@ -21,7 +20,7 @@ DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 class OpenAIChat(StreamedClient):
     """Asks one model at one endpoint."""
 
-    provider: ClassVar = OPENAI
+    provider: ClassVar = "openai"
     base_url_example: ClassVar = "http://127.0.0.1:8000/v1"
 
     def __init__(
