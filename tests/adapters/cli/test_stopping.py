@@ -6,11 +6,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 import pytest
 
 from .program import Program, ended
 
+Call: TypeAlias = Mapping[str, object]
 SLEEP = {"tool": "run_shell", "args": {"command": "echo here > started; exec sleep 30"}}
 WAIT = {"tool": "run_shell", "args": {"command": "echo here > started; until [ -e go ]; do sleep 0.05; done"}}
 
