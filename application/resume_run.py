@@ -9,15 +9,11 @@ from typing import Final
 
 from anyio import to_thread
 
-from ..domain.commands import ClaimContinuation, StartContinuation
-from ..domain.errors import StoreError, StoreUnavailable, WriteRefused
-from ..domain.events.model import HostMessage
-from ..domain.events.run import BudgetSet, RunClaimed, StartKind
-from ..domain.events.session import RunAdmitted, RunKind
-from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId, SessionId
-from ..domain.planning.outcome import Continue, Note, NoteCode, Park, Reason
+from ..domain.errors import StoreError, WriteRefused
+from ..domain.identifiers import ClaimId, RunId, SessionId
+from ..domain.planning.outcome import Continue, Note, Park, Reason
 from ..domain.planning.revalidation import compare
-from ..domain.reasons import ParkReason, RevalidationCode, WriteRefusal
+from ..domain.reasons import ParkReason, RevalidationCode
 from ..ports.checkpoints import Checkpoint
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.ids import Ids
@@ -26,6 +22,7 @@ from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent, Binding
 from .agent_loop import RunOutcome
 from .async_ledger import AsyncLedger
+from .begin_continuation import BeginContinuation
 from .capture_content import NOWHERE, CaptureContent
 from .drive_run import DriveRun
 from .live_runs import LiveRun
@@ -34,11 +31,10 @@ from .plan_resume import PlanRequest, PlanResume, fresh_ids
 from .reconcile_operations import Hands, ReconcileOperations
 from .reconciliation import OperationReconciled
 from .record_settled_jobs import RecordSettledJobs
-from .repair_session import Repair, Repaired, started_from
+from .repair_session import Repair, Repaired
 from .run_agent import Screen
 from .run_checkpoints import CheckpointsUnusable
 from .spines import Spines
-from .start_proof import StartAttempt
 from .start_turn import Begun, BoundContent
 from .supervised_calls import in_thread
 
@@ -98,8 +94,6 @@ class Beginning:
         return Continued(session_id, source, run_id, plan.claim_id, outcome, *before)
 
 
-FOREIGN_RUN: Final = "foreign_run"
-"""Stands in a claim beside the drift that was accepted, where a foreign run was continued knowingly. SPEC section 6."""
 _UNWRITABLE: Final = frozenset(
     {ParkReason.STORE_UNAVAILABLE, ParkReason.LEDGER_BEHIND_ANCHOR, ParkReason.FOREIGN_RUN_NOT_ADOPTED}
 )
@@ -124,6 +118,7 @@ class ResumeRun:
         capture: CaptureContent = NOWHERE,
     ) -> None:
         self._ledger = ledger
+        self._begin_continuation = BeginContinuation(ledger, spines, failpoints)
         self._ownership = ownership
         self._repair = repair
         self._settle_jobs = settle_jobs
@@ -212,7 +207,7 @@ class ResumeRun:
             return ready
         plan, repaired, reconciled, content = ready
         try:
-            begun = await self._begin(owned, plan, content)
+            begun = await self._begin_continuation(owned, plan, content)
         except BaseException:
             self._ownership.keep(owned)  # a claim may stand, which the next use of the session repairs
             raise
@@ -261,89 +256,6 @@ class ResumeRun:
             return BoundContent(Checkpoint(*bound.baseline) if bound.as_kept else None, bound.epoch)
         return BoundContent(await self._capture(agent)) if agent.binding is Binding.ALWAYS else None
 
-    async def _begin(self, owned: Owned, plan: Continue, content: BoundContent | None = None) -> Begun | Reason:
-        """Claim, then start. Only what this very attempt acquired goes on."""
-        claim = self._claim(owned, plan)
-        try:
-            acquired = await self._acquire(claim)
-        except WriteRefused as refused:
-            if refused.code is WriteRefusal.RUN_CLAIMED:
-                return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"detail": refused.detail})
-            raise
-        if not acquired:
-            return Reason(ParkReason.CONTINUATION_ALREADY_EXISTS, {"claim": plan.claim_id})
-        self._failpoints.hit(Failpoint.CLAIM_COMMITTED)
-        attempt = StartAttempt(self._start(owned, plan, claim.claimed))
-        try:
-            receipt, proof = await attempt(self._ledger)
-        except StoreUnavailable:
-            receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
-        self._failpoints.hit(Failpoint.START_COMMITTED)
-        if proof is None:
-            return Reason(ParkReason.CONTINUATION_STARTED_INDETERMINATE, {"claim": plan.claim_id})
-        granted = (await self._ledger.session(owned.session_id)).granted
-        return Begun(
-            _identity(owned, plan),
-            owned,
-            receipt,
-            proof,
-            plan.replay.items,
-            tuple(granted.values()),
-            plan.budgets,
-            plan.used,
-            content,
-            plan.claim_id,
-        )
-
-    async def _acquire(self, claim: ClaimContinuation) -> bool:
-        """Claim, once; when its commit is in doubt, this very attempt finds out: nobody else has its ids."""
-        try:
-            return (await self._ledger.execute(claim)).first
-        except StoreUnavailable:
-            await self._ledger.execute(claim)
-            return True
-
-    def _claim(self, owned: Owned, plan: Continue) -> ClaimContinuation:
-        source, target = plan.source, plan.target
-        identity = ExecutionIdentity(source.session_id, source.run_id, source.turn_id, source.invocation_id)
-        claimed = RunClaimed(
-            **self._spines.run(identity),
-            claim_id=plan.claim_id,
-            segments=plan.segments,
-            boundary_digest=plan.boundary_digest,
-            replay_digest=plan.replay.digest,
-            projection_version=plan.replay.version,
-            target=target,
-            accepted_drift=(*(drift.value for drift in plan.accepted_drift), *_adopted(plan)),
-            trigger=plan.trigger,
-            incarnation_id=owned.incarnation_id,
-            epoch=owned.epoch,
-        )
-        admitted = RunAdmitted(
-            **self._spines.session(owned.session_id),
-            run_id=target.run_id,
-            turn_id=target.turn_id,
-            invocation_id=target.invocation_id,
-            kind=RunKind.CONTINUATION,
-            claim_id=plan.claim_id,
-        )
-        return ClaimContinuation(*owned.guard, source.run_id, claimed, admitted)
-
-    def _start(self, owned: Owned, plan: Continue, claimed: RunClaimed) -> StartContinuation:
-        started = started_from(claimed, StartKind.RUNTIME_ADMISSION, owned, self._spines)
-        messages = tuple(
-            HostMessage(
-                **self._spines.run(started.identity),
-                sentence_id=told.sentence_id,
-                parameters=told.parameters,
-                text=told.text,
-            )
-            for told in plan.told
-        )
-        budgets = plan.budgets
-        budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
-        return StartContinuation(*owned.guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
-
     def _tell_parked(self, parked: Parked, run_id: RunId | None) -> None:
         codes = tuple(code.value for code in (*parked.codes, *parked.changed))
         kind = LifecycleKind.PLAN_PARKED
@@ -351,16 +263,6 @@ class ResumeRun:
 
     def _tell(self, kind: LifecycleKind, session_id: SessionId, run_id: RunId, claim_id: ClaimId) -> None:
         self._sink.record(LifecycleEvent(kind=kind, session_id=session_id, run_id=run_id, claim_id=claim_id))
-
-
-def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:
-    target = plan.target
-    return ExecutionIdentity(owned.session_id, target.run_id, target.turn_id, target.invocation_id)
-
-
-def _adopted(plan: Continue) -> tuple[str, ...]:
-    """What a person consented to beside drift: a run that is foreign."""
-    return (FOREIGN_RUN,) if any(note.code is NoteCode.FOREIGN_ADOPTED for note in plan.notes) else ()
 
 
 def _may_be_reconciled(plan: Park) -> bool:

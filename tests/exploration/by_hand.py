@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from safepoint.application.begin_continuation import BeginContinuation
 from safepoint.application.ownership import Owned
 from safepoint.application.plan_resume import PlanRequest, fresh_ids
 from safepoint.application.run_agent import Screen
@@ -75,7 +76,8 @@ def resume(process: Process) -> object:
     plan = process.parts.plan_resume()(SESSION, process.agent(), PlanRequest(), fresh).plan
     if isinstance(plan, Park):
         return ",".join(plan.codes)
-    begun = complete(process.parts.resume_run()._begin(process.hand, plan))
+    begin = BeginContinuation(process.parts.async_ledger(), spines, process.parts.failpoints())
+    begun = complete(begin(process.hand, plan, None))
     return begun.code.value if isinstance(begun, Reason) else _drive(process, begun)
 
 
