@@ -49,7 +49,7 @@ class BeginContinuation:
         Raises:
             StoreError, WriteRefused: it could not be written; a claim may stand, which repair closes.
         """
-        claim = self._claim(owned, plan)
+        claim = claim_of(owned, plan, self._spines)
         try:
             acquired = await self._acquire(claim)
         except WriteRefused as refused:
@@ -89,32 +89,6 @@ class BeginContinuation:
             await self._ledger.execute(claim)
             return True
 
-    def _claim(self, owned: Owned, plan: Continue) -> ClaimContinuation:
-        source, target = plan.source, plan.target
-        identity = ExecutionIdentity(source.session_id, source.run_id, source.turn_id, source.invocation_id)
-        claimed = RunClaimed(
-            **self._spines.run(identity),
-            claim_id=plan.claim_id,
-            segments=plan.segments,
-            boundary_digest=plan.boundary_digest,
-            replay_digest=plan.replay.digest,
-            projection_version=plan.replay.version,
-            target=target,
-            accepted_drift=(*(drift.value for drift in plan.accepted_drift), *_adopted(plan)),
-            trigger=plan.trigger,
-            incarnation_id=owned.incarnation_id,
-            epoch=owned.epoch,
-        )
-        admitted = RunAdmitted(
-            **self._spines.session(owned.session_id),
-            run_id=target.run_id,
-            turn_id=target.turn_id,
-            invocation_id=target.invocation_id,
-            kind=RunKind.CONTINUATION,
-            claim_id=plan.claim_id,
-        )
-        return ClaimContinuation(*owned.guard, source.run_id, claimed, admitted)
-
     def _start(self, owned: Owned, plan: Continue, claimed: RunClaimed) -> StartContinuation:
         started = started_from(claimed, StartKind.RUNTIME_ADMISSION, owned, self._spines)
         messages = tuple(
@@ -129,6 +103,34 @@ class BeginContinuation:
         budgets = plan.budgets
         budget = None if budgets is None else BudgetSet(**self._spines.run(started.identity), budgets=budgets)
         return StartContinuation(*owned.guard, plan.target.run_id, plan.source.run_id, started, messages, budget)
+
+
+def claim_of(owned: Owned, plan: Continue, spines: Spines) -> ClaimContinuation:
+    """The command that claims the boundary of a plan."""
+    source, target = plan.source, plan.target
+    identity = ExecutionIdentity(source.session_id, source.run_id, source.turn_id, source.invocation_id)
+    claimed = RunClaimed(
+        **spines.run(identity),
+        claim_id=plan.claim_id,
+        segments=plan.segments,
+        boundary_digest=plan.boundary_digest,
+        replay_digest=plan.replay.digest,
+        projection_version=plan.replay.version,
+        target=target,
+        accepted_drift=(*(drift.value for drift in plan.accepted_drift), *_adopted(plan)),
+        trigger=plan.trigger,
+        incarnation_id=owned.incarnation_id,
+        epoch=owned.epoch,
+    )
+    admitted = RunAdmitted(
+        **spines.session(owned.session_id),
+        run_id=target.run_id,
+        turn_id=target.turn_id,
+        invocation_id=target.invocation_id,
+        kind=RunKind.CONTINUATION,
+        claim_id=plan.claim_id,
+    )
+    return ClaimContinuation(*owned.guard, source.run_id, claimed, admitted)
 
 
 def _identity(owned: Owned, plan: Continue) -> ExecutionIdentity:

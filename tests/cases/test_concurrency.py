@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
+from safepoint.application.begin_continuation import claim_of
 from safepoint.application.states import events_after
 from safepoint.domain.errors import WriteRefused
 from safepoint.domain.events.run import RunStatus
@@ -43,7 +44,7 @@ def test_r3_039_an_old_list_of_work_gives_no_right_to_do_it() -> None:
     before = [second.stored_bytes(run_id) for run_id in (old.source.run_id, done.run_id)]
     owned = second.ownership.own(SESSION)
     with pytest.raises(WriteRefused) as refused:
-        second.ledger.execute(second.resume_run._claim(owned, old))
+        second.ledger.execute(claim_of(owned, old, second.spines))
     second.ownership.release(owned)
     assert refused.value.code is WriteRefusal.RUN_CLAIMED
     assert second.parks([], [act.function]) == (P.RESUME_CANDIDATE_MISSING,)
