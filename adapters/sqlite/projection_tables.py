@@ -33,7 +33,10 @@ ROWS_AT_ONCE = 2_000
 NEWEST_AT = "COALESCE(head_admitted_at, opened_at, '')"
 OPEN_RUN = "ended_event_id IS NULL AND abandoned_by IS NULL"
 OPEN_PERMISSION = "decided_event_id IS NULL AND closed_event_id IS NULL"
-WATCHED = "watched IN ('indeterminate', 'parked', 'unknown') AND cleared_by IS NULL"
+WATCHED = "(watched = 'indeterminate' OR watched = 'parked' OR watched = 'unknown') AND cleared_by IS NULL"
+"""No list (`IN`): an index on this is looked at with each row of an outcome, and SQLite would build the list anew each
+time.
+"""
 
 _INDEXES = (
     f"CREATE INDEX sessions_newest ON sessions ({NEWEST_AT}, session_id)",
