@@ -7,7 +7,7 @@ import os
 
 from ...domain.errors import StoreUnavailable
 from .anchor import Anchor
-from .anchor_record import AnchorReading, AnchorRecord, NoAnchor, content_of, parse, write
+from .anchor_record import LENGTH_MAX, AnchorReading, AnchorRecord, NoAnchor, parse, write
 
 
 class AnchorForRaising:
@@ -30,11 +30,12 @@ class AnchorForRaising:
         Raises:
             StoreUnavailable: it could not be looked at.
         """
+        descriptor = self._descriptor
         try:
-            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:
+            if descriptor is None or os.fstat(descriptor).st_nlink == 0:
                 self.close()
-                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-            return self._record(self._descriptor) or self._anchor.read_locked(self._descriptor)
+                descriptor = self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            return self._record(descriptor) or self._anchor.read_locked(descriptor)
         except FileNotFoundError:
             self.close()
             return NoAnchor.MISSING
@@ -51,7 +52,10 @@ class AnchorForRaising:
         if descriptor is None:
             raise StoreUnavailable(f"the anchor {self._path} is missing")
         try:
-            self._anchor.lock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._anchor.lock(descriptor, fcntl.LOCK_EX)
             try:
                 present = self._record(descriptor)
                 if present is None or present.store_id != record.store_id:
@@ -71,9 +75,10 @@ class AnchorForRaising:
             os.close(descriptor)
 
     def _record(self, descriptor: int) -> AnchorRecord | None:
-        content = content_of(descriptor)
-        if self._known is not None and self._known[0] == content:
-            return self._known[1]
+        content = os.pread(descriptor, LENGTH_MAX, 0)
+        known = self._known
+        if known is not None and known[0] == content:
+            return known[1]
         record = parse(content)
         self._known = None if record is None else (content, record)
         return record

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 _MAGIC = "safepoint-anchor-v1"
-_LENGTH_MAX = 4096
+LENGTH_MAX = 4096
 
 
 class AnchorRecord(NamedTuple):
@@ -37,7 +37,7 @@ def text_of(record: AnchorRecord) -> bytes:
 
 def content_of(descriptor: int) -> bytes:
     """What the file holds."""
-    return os.pread(descriptor, _LENGTH_MAX, 0)
+    return os.pread(descriptor, LENGTH_MAX, 0)
 
 
 def write(descriptor: int, record: AnchorRecord) -> bytes:

@@ -72,17 +72,21 @@ def insert(transaction: Transaction, commit: Commit) -> None:
     Raises:
         sqlite3.DatabaseError: it does not fit (`is_broken_rule`), or nothing can be said of it.
     """
-    _insert_events(transaction, commit.events)
-    _insert_rows(transaction, commit.events)
+    events = commit.events
+    if len(events) == 1:  # T1 and T2, above all
+        (sealed,) = events
+        stream, sequence, event, state, _, _ = sealed
+        transaction.execute(transaction.insert_event, (stream, sequence, event.topic, state))
+        for row in written_rows(sealed):
+            transaction.execute(*upsert(row))
+    else:
+        _insert_events(transaction, events)
+        _insert_rows(transaction, events)
     transaction.links.add(commit)
 
 
 def _insert_events(transaction: Transaction, events: Sequence[SealedEvent]) -> None:
-    execute, statement = transaction.execute, transaction.recorder.insert_events_statement
-    if len(events) == 1:  # T1 and T2, above all
-        stream, sequence, event, state, _, _ = events[0]
-        execute(statement, (stream, sequence, event.topic, state))
-        return
+    execute, statement = transaction.execute, transaction.insert_event
     values = [value for one in events for value in (one[0], one[1], one[2].topic, one[3])]
     place = 0
     for size in _TOGETHER:

@@ -51,13 +51,12 @@ class SqliteEventStore(EventStore, RunImporter):
             return ()
         if self._writer is None:
             raise StoreUnavailable("the store was opened for reading")
+        if len(commits) == 1:
+            return [_append_alone(self._writer, commits[0])]
         try:
             return self._append_together(self._writer, commits)
-        except _DamagedCommit as found:
-            if len(commits) == 1:
-                return (Damaged(f"what the commit touches is damaged: {found.__cause__}"),)
-        # SQLite commits nothing in a transaction that has met damage: its neighbours each get one of their own.
-        return [answer for commit in commits for answer in self.append([commit])]
+        except _DamagedCommit:  # SQLite commits nothing in a transaction that has met it: each gets one of its own
+            return [_append_alone(self._writer, commit) for commit in commits]
 
     def _append_together(self, writer: Writer, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
         with Transaction(writer) as transaction:
@@ -78,17 +77,7 @@ class SqliteEventStore(EventStore, RunImporter):
         """See `RunImporter`."""
         if self._writer is None:
             raise StoreUnavailable("the store was opened for reading")
-        try:
-            with Transaction(self._writer) as transaction:
-                answer = _keep_alone(transaction, commit)
-                if answer is _STORED:
-                    for sealed in commit.events:
-                        if isinstance(sealed.event, RunAdmitted):
-                            transaction.cursor.execute(_MAKE_FOREIGN, (sealed.event.run_id,))
-                    transaction.advance(commit.events)
-            return answer
-        except _DamagedCommit as found:
-            return Damaged(f"what the commit touches is damaged: {found.__cause__}")
+        return _append_alone(self._writer, commit, foreign=True)
 
     def snapshot(self) -> AbstractContextManager[EventReader]:
         """See `EventStore`."""
@@ -107,8 +96,6 @@ class _DamagedCommit(Exception):
 
 def _kept(transaction: Transaction, commits: Sequence[Commit]) -> Sequence[CommitAnswer]:
     """Insert what fits of the commits."""
-    if len(commits) == 1:
-        return [_keep_alone(transaction, commits[0])]
     try:
         if keep_all(transaction, commits):
             return [_STORED] * len(commits)
@@ -117,8 +104,34 @@ def _kept(transaction: Transaction, commits: Sequence[Commit]) -> Sequence[Commi
     return [_keep_or_roll_back(transaction, commit) for commit in commits]
 
 
+def _append_alone(writer: Writer, commit: Commit, *, foreign: bool = False) -> CommitAnswer:
+    """Keep a commit in a transaction of its own.
+
+    Args:
+        writer: begins it.
+        commit: what to keep.
+        foreign: the runs that it admits are none of this store's own.
+    """
+    try:
+        with Transaction(writer) as transaction:
+            answer = _keep_alone(transaction, commit)
+            if answer is _STORED:
+                if foreign:
+                    _make_foreign(transaction, commit)
+                transaction.advance(commit.events)
+        return answer
+    except _DamagedCommit as found:
+        return Damaged(f"what the commit touches is damaged: {found.__cause__}")
+
+
+def _make_foreign(transaction: Transaction, commit: Commit) -> None:
+    for sealed in commit.events:
+        if isinstance(sealed.event, RunAdmitted):
+            transaction.cursor.execute(_MAKE_FOREIGN, (sealed.event.run_id,))
+
+
 def _keep_alone(transaction: Transaction, commit: Commit) -> CommitAnswer:
-    """Insert the only commit of a call; the transaction itself is its savepoint."""
+    """Insert the only commit of a transaction, which is its savepoint."""
     try:
         refusal = _try(transaction, commit)
         if refusal is None:

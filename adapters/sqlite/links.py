@@ -30,7 +30,11 @@ class Links:
         """
         if len(commit.events) == 1:  # T1 and T2, above all
             (sealed,) = commit.events
-            return None if sealed.previous_digest == self._digest_before(cursor, sealed) else sealed.stream
+            stream = sealed.stream
+            known = self._pending.get(stream) or self._known.get(stream)
+            if known == (sealed.sequence - 1, sealed.previous_digest):
+                return None
+            return None if sealed.previous_digest == self._digest_before(cursor, sealed) else stream
         within: dict[str, tuple[int, str]] = {}
         for sealed in commit.events:
             at = within.get(sealed.stream)

@@ -23,7 +23,7 @@ from .migrations import steps_from
 from .place import Place
 from .projections import rebuild_in
 from .reader import Readers
-from .transaction import StatementCursor
+from .statement_cursor import StatementCursor
 
 _EVENTS = "stored_events"
 _CHANGING = {

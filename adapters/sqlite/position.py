@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import NamedTuple
 
 from ...domain import canonical
@@ -41,7 +42,7 @@ class Position(NamedTuple):
         """The point after more events, in their order."""
         digest = self.digest
         for event_digest in event_digests:
-            digest = canonical.sha256_hex(_DOMAIN_PREFIX + (digest + event_digest).encode())
+            digest = sha256(_DOMAIN_PREFIX + (digest + event_digest).encode()).hexdigest()
         return Position(self.counter + len(event_digests), digest)
 
 

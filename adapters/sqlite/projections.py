@@ -16,7 +16,8 @@ from .errors import is_damage, readable, translated
 from .place import Place
 from .projection_tables import WRITTEN, written_rows
 from .reader import Readers
-from .transaction import StatementCursor, Transaction
+from .statement_cursor import StatementCursor
+from .transaction import Transaction
 from .writer import Writer
 
 _EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events ORDER BY rowid"

@@ -7,9 +7,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any
-
-from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor
 
 from ...domain.projections import Column
 from ...domain.sealing import SealedEvent
@@ -17,23 +14,8 @@ from ...ports.event_store import OwnerGuard
 from .errors import store_error
 from .links import Links
 from .position import INSERT, ROWS_KEPT, TRIM, TRIMMED_EVERY, Position
+from .statement_cursor import StatementCursor
 from .writer import Writer
-
-
-class StatementCursor(SQLiteCursor):
-    """The cursor that eventsourcing's recorder inserts with; tells of each statement before it is executed."""
-
-    def __init__(self, sqlite_cursor: sqlite3.Cursor, on_point: Callable[[str], None] | None) -> None:
-        super().__init__(sqlite_cursor)
-        self._on_point = on_point
-        self._statements = 0
-
-    def execute(self, *args: Any, **kwargs: Any) -> None:
-        """Execute one statement."""
-        if self._on_point is not None:
-            self._statements += 1
-            self._on_point(f"store.statement:{self._statements}")
-        self.sqlite_cursor.execute(*args, **kwargs)
 
 
 class Transaction:
@@ -44,6 +26,8 @@ class Transaction:
         execute: as the cursor's; the quickest way where nobody is told of statements.
         raw: looks things up.
         position: how far the store has come, this transaction included once it is advanced.
+        links: what this connection knows of the chains that are stored.
+        owners: those that this connection knows to be the stored ones: whoever writes an owner clears them.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -54,6 +38,8 @@ class Transaction:
         self.execute: Callable[..., object]
         self.raw: sqlite3.Cursor
         self.position: Position
+        self.links: Links
+        self.owners: set[OwnerGuard]
 
     def __enter__(self) -> Transaction:
         self._begun(self._writer.begin())
@@ -61,8 +47,13 @@ class Transaction:
 
     def _begun(self, begun: tuple[sqlite3.Cursor, Position]) -> None:
         self.raw, self.position = begun
-        self.cursor = StatementCursor(self.raw, self._writer.on_point)
-        self.execute = self.raw.execute if self._writer.on_point is None else self.cursor.execute
+        writer = self._writer
+        self.cursor, self.links, self.owners = writer.cursor, writer.links, writer.owners
+        if writer.on_point is None:
+            self.execute = self.raw.execute
+        else:
+            self.cursor.count_anew()
+            self.execute = self.cursor.execute
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -77,16 +68,6 @@ class Transaction:
         finally:
             self._writer.end()
 
-    @property
-    def links(self) -> Links:
-        """What this connection knows of the chains that are stored."""
-        return self._writer.links
-
-    @property
-    def owners(self) -> set[OwnerGuard]:
-        """Owners that this connection knows to be those that are stored: whoever writes an owner clears them."""
-        return self._writer.owners
-
     def execute_all(self, statement: str, rows: Sequence[tuple[Column, ...]]) -> None:
         """Execute a statement for each row."""
         if len(rows) > 1 and self._writer.on_point is None:
@@ -96,9 +77,9 @@ class Transaction:
             self.execute(statement, row)
 
     @property
-    def recorder(self) -> SQLiteApplicationRecorder:
-        """Inserts events with this transaction's cursor."""
-        return self._writer.recorder
+    def insert_event(self) -> str:
+        """The statement that inserts an event: that of eventsourcing's recorder."""
+        return self._writer.insert_event
 
     def undo(self) -> None:
         """Undo everything; what follows in the block may only look."""
@@ -112,9 +93,10 @@ class Transaction:
     def advance(self, kept: Iterable[SealedEvent]) -> None:
         """Move the position on by the events that this transaction keeps, in the order of their rows."""
         before = self.position.counter
-        self.position = self.position.after(*[sealed.digest for sealed in kept])
+        self.position = position = self.position.after(*[sealed.digest for sealed in kept])
         self._kept_events = True
-        self.execute(INSERT, self.position)
-        if self.position.counter // TRIMMED_EVERY != before // TRIMMED_EVERY:
-            last = self.position.counter - ROWS_KEPT
-            self.execute(TRIM, (last - 2 * TRIMMED_EVERY - (self.position.counter - before), last))
+        self.execute(INSERT, position)
+        now = position.counter
+        if now // TRIMMED_EVERY != before // TRIMMED_EVERY:
+            last = now - ROWS_KEPT
+            self.execute(TRIM, (last - 2 * TRIMMED_EVERY - (now - before), last))

@@ -26,6 +26,7 @@ from .links import Links
 from .place import Place
 from .position import Position, newest, position_at
 from .reader import Readers
+from .statement_cursor import StatementCursor
 
 
 class Writer:
@@ -52,7 +53,8 @@ class Writer:
         self._closed = False
         self.links = Links()
         self.owners: set[OwnerGuard] = set()
-        self.recorder: SQLiteApplicationRecorder
+        self.cursor: StatementCursor
+        self.insert_event = ""
         self._connection: sqlite3.Connection
         self._cursor: sqlite3.Cursor
         self._device_and_inode: tuple[int, int]
@@ -103,25 +105,24 @@ class Writer:
             if self.on_point is not None:
                 self.on_point("store.begin")
             cursor.execute("BEGIN IMMEDIATE")
-            position = self._known_position(cursor)
-            if anchor != self._agreed:
-                self._compare(cursor, position, anchor)
+            (version,) = cursor.execute("PRAGMA data_version").fetchone()
+            if version != self._data_version:
+                self._look_again(cursor, version)
+            if anchor is not self._agreed and anchor != self._agreed:
+                self._compare(cursor, self._position, anchor)
         except sqlite3.Error as error:
             self._undo()
             raise store_error(error, self.place.database, "write to") from error
         except BaseException:
             self._undo()
             raise
-        return cursor, position
+        return cursor, self._position
 
-    def _known_position(self, cursor: sqlite3.Cursor) -> Position:
-        """How far the store has come: looked at again only where another connection has written since."""
-        (version,) = cursor.execute("PRAGMA data_version").fetchone()
-        if version != self._data_version:
-            self._position = position_at(cursor, newest(cursor), self._position)
-            self._data_version = version
-            self.owners.clear()
-        return self._position
+    def _look_again(self, cursor: sqlite3.Cursor, version: int) -> None:
+        """Another connection has written since: look how far the store has come, and know no owner."""
+        self._position = position_at(cursor, newest(cursor), self._position)
+        self._data_version = version
+        self.owners.clear()
 
     def _compare(self, cursor: sqlite3.Cursor, position: Position, anchor: AnchorReading) -> None:
         """Make sure that the store is not behind an anchor that another process has moved on."""
@@ -185,11 +186,12 @@ class Writer:
             StoreUnavailable: it is not known whether it became durable, or the anchor could not be raised.
             StoreFull: there was no room; nothing was written.
         """
-        try:
-            self.hit("store.before_commit")
-        except BaseException:
-            self._undo()
-            raise
+        if self.on_point is not None:
+            try:
+                self.on_point("store.before_commit")
+            except BaseException:
+                self._undo()
+                raise
         try:
             cursor.execute("COMMIT")
         except sqlite3.Error as error:
@@ -205,10 +207,12 @@ class Writer:
     def _raise_anchor(self, position: Position) -> None:
         record = AnchorRecord(self._store_id, position.counter, position.digest)
         try:
-            self.hit("store.after_commit")
+            if self.on_point is not None:
+                self.on_point("store.after_commit")
             self._anchor.raise_to(record)
             self._agreed, self._position = record, position
-            self.hit("store.after_anchor")
+            if self.on_point is not None:
+                self.on_point("store.after_anchor")
         except BaseException:
             self.drop()
             raise
@@ -238,7 +242,8 @@ class Writer:
             with translated(self.place.database, "open"):
                 self._connection = datastore.connection()._sqlite_conn  # noqa: SLF001 - transactions of our own
                 self._cursor = self._connection.cursor()
-                self.recorder = SQLiteApplicationRecorder(datastore)
+                self.cursor = StatementCursor(self._cursor, self.on_point)
+                self.insert_event = SQLiteApplicationRecorder(datastore).insert_events_statement
             self._anchor.read()
             self._anchor.raise_to(AnchorRecord(control.store_id, position.counter, position.digest))
         except BaseException:
@@ -268,8 +273,3 @@ class Writer:
         if datastore is not None:
             with suppress(sqlite3.Error):
                 datastore.close()
-
-    def hit(self, point: str) -> None:
-        """Tell that an instant is reached."""
-        if self.on_point is not None:
-            self.on_point(point)
