@@ -453,7 +453,7 @@ class Composition(containers.DeclarativeContainer):
         providers.Object(carry_over),
         isolated.provided.holds,
     )
-    record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent)
+    record_run = providers.Factory(RecordRun, run_turn, resume_run, drive_run, run_agent, settings.provided.store)
     collect_garbage = providers.Factory(
         CollectGarbage,
         events,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from anyio.abc import TaskGroup
 
@@ -15,6 +16,7 @@ from ..domain.errors import SafepointError
 from ..domain.events.run import Budgets
 from ..domain.explanations import explain
 from ..domain.identifiers import SessionId
+from ..domain.next_steps import with_names
 from .agent import Agent
 from .child_runs import ParentCall
 from .drive_run import DriveRun
@@ -35,11 +37,14 @@ class ResumeParked(SafepointError):
         parked: every reason, in the order of the gates.
     """
 
-    def __init__(self, parked: Parked) -> None:
+    def __init__(self, parked: Parked, store: Path | None = None) -> None:
+        named = None if store is None else str(store)
+
+        def todo(code: str) -> str:
+            return with_names(explain(code).next_step, parked.session_id, named)
+
         codes = parked.codes or parked.changed
-        said = "; ".join(
-            f"{code}: {explain(code).sentence}{_named(parked, code)} {explain(code).next_step}" for code in codes
-        )
+        said = "; ".join(f"{code}: {explain(code).sentence}{_named(parked, code)} {todo(code)}" for code in codes)
         super().__init__(f"session {parked.session_id} is parked ({said})")
         self.parked = parked
 
@@ -65,9 +70,18 @@ class RecordRun:
         resume_run: begins continuations.
         drive_run: holds a run while it is driven.
         run_agent: puts the parts of a run together.
+        store: the database file, for commands that people are told; None where it is none.
     """
 
-    def __init__(self, run_turn: RunTurn, resume_run: ResumeRun, drive_run: DriveRun, run_agent: RunAgent) -> None:
+    def __init__(
+        self,
+        run_turn: RunTurn,
+        resume_run: ResumeRun,
+        drive_run: DriveRun,
+        run_agent: RunAgent,
+        store: Path | None = None,
+    ) -> None:
+        self._store = store
         self._run_turn = run_turn
         self._resume_run = resume_run
         self._drive = drive_run
@@ -131,7 +145,7 @@ class RecordRun:
         """
         beginning = await self._resume_run.begin(session_id, agent, request, hands)
         if isinstance(beginning, Parked):
-            raise ResumeParked(beginning)
+            raise ResumeParked(beginning, self._store)
         async with self._driven(beginning.begun, agent, tasks) as run:
             yield run
 

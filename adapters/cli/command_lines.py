@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ...domain.next_steps import with_names
 from ...domain.planning.facts import Drift
 from . import places
 
 _LIMIT: Final = "--max-"
-_COMMAND: Final = re.compile("`(safepoint [^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +79,7 @@ class CommandLines:
 
     def in_text(self, text: str, session_id: str | None) -> str:
         """Put the session, and where it is needed the store, into the commands that a sentence of the table names."""
-        store = "" if places.is_usual(self.store) else f" --store {shlex.quote(str(self.store))}"
-        session = "SESSION" if session_id is None else shlex.quote(session_id)
-        filled = text.replace("SESSION", session)
-        return _COMMAND.sub(lambda found: f"`{found[1]}{store}`", filled)
+        return with_names(text, session_id, None if places.is_usual(self.store) else str(self.store))
 
     def _line(self, verb: str, *arguments: str) -> str:
         store = () if places.is_usual(self.store) else ("--store", str(self.store))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
 
@@ -138,6 +139,11 @@ class SyncSession:
     def session_id(self) -> SessionId:
         """Names it in the store."""
         return self._session.session_id
+
+    @property
+    def store(self) -> Path:
+        """See `Session.store`."""
+        return self._session.store
 
     def run(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 from anyio import to_thread
 from anyio.abc import TaskGroup
@@ -34,7 +35,7 @@ from ...domain.planning.outcome import Plan
 from ...ports.provider_failures import ProviderUnusable
 from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
-from ..composition import Composition
+from ..composition import Composition, Settings
 from ..models.named import NamedModel
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
 from .own_process import OwnProcess
@@ -56,6 +57,12 @@ class Session:
         self._agent = agent
         self._tasks = tasks
         self._watchers = Watchers(session_id)
+
+    @property
+    def store(self) -> Path:
+        """The database file that it is kept in."""
+        settings: Settings = self._parts.settings()
+        return settings.store
 
     @property
     def _parts(self) -> Composition:

@@ -154,7 +154,7 @@ class Threads:
                 yield turn
         except ResumeParked as parked:
             unsettled = await session.unsettled()
-            verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled)
+            verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled, session.store)
             raise ThreadNotSafe(verdict) from parked
 
     async def _bring_to_record(self, graph: Graph, turn: Turn, thread_id: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from ...application.inspect_sessions import SessionState
 from ...domain.explanations import explain
+from ...domain.next_steps import with_names
 from ...domain.planning.outcome import Park, Reason
 from ...domain.reasons import ParkReason
 from ...ports.views import OperationRow
@@ -25,12 +27,14 @@ class ThreadVerdict:
         to_resume: whether a turn of it was interrupted and waits to be resumed.
         reasons: why it may not go on: that turn may not be resumed, another process is at it, or its record is damaged.
         unsettled: operations whose effect is not certain, with `operation_id` and `tool_name`.
+        store: the database file, for commands that people are told.
     """
 
     thread_id: str
     to_resume: bool
     reasons: tuple[Reason, ...] = ()
     unsettled: Sequence[OperationRow] = ()
+    store: Path | None = None
 
     @property
     def safe(self) -> bool:
@@ -51,7 +55,8 @@ class ThreadVerdict:
             said = [f"thread {self.thread_id!r} is not safe to go on: {', '.join(self.codes)}."]
         for code in self.codes:
             known = explain(code)
-            said += [known.sentence, known.next_step.replace("SESSION", self.thread_id)]
+            store = None if self.store is None else str(self.store)
+            said += [known.sentence, with_names(known.next_step, self.thread_id, store)]
         said += [f"Not certain: operation {one.operation_id} ({one.tool_name})." for one in self.unsettled]
         return " ".join(said)
 
@@ -64,10 +69,10 @@ async def verdict_of(session: Session) -> ThreadVerdict:
     """
     summary = await session.summary()
     if summary is None:
-        return ThreadVerdict(session.session_id, to_resume=False)
+        return ThreadVerdict(session.session_id, to_resume=False, store=session.store)
     unsettled = await session.unsettled()
     if summary.state in _NOTHING_OPEN:
-        return ThreadVerdict(session.session_id, False, (), unsettled)
+        return ThreadVerdict(session.session_id, False, (), unsettled, session.store)
     plan = await session.plan()
     reasons = plan.reasons if isinstance(plan, Park) else ()
-    return ThreadVerdict(session.session_id, summary.state.may_be_resumed, reasons, unsettled)
+    return ThreadVerdict(session.session_id, summary.state.may_be_resumed, reasons, unsettled, session.store)

@@ -365,6 +365,7 @@ def test_a_parked_run_is_told_with_its_tool_and_what_to_do(tmp_path: Path) -> No
             ) as parked:
                 await runtime.session("bill").record_resume().__aenter__()
             assert str(parked.value).count("tool_catalog_mismatch") == 1
+            assert f"`safepoint run --session bill --store {tmp_path / 'store.sqlite'}`" in str(parked.value)
 
     anyio.run(main)
 

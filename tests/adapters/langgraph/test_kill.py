@@ -88,6 +88,9 @@ def test_with_safepoint_it_pays_once_and_what_is_unknown_waits_for_a_person(
                 with pytest.raises(ThreadNotSafe, match=r"dangling_tool_state.*safepoint settle") as refused:
                     async with threads.resume(graph, "bill"):
                         pytest.fail("it went on")
+                commands = [text for text in str(refused.value).split("`") if text.startswith("safepoint ")]
+                assert commands
+                assert all(text.endswith(f" --store {tmp_path / 'store.sqlite'}") for text in commands)
                 (operation,) = refused.value.verdict.unsettled
                 assert operation.tool_name == "pay"
                 with pytest.raises(ThreadNotSafe):
