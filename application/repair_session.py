@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
+from ..domain.events.assembling import assembled
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
 from ..domain.events.session import RunAdmitted
 from ..domain.identifiers import ExecutionIdentity, RunId, SessionId
@@ -189,13 +190,16 @@ class RepairSession(Repair):
         failure: FailureClass,
         stopped_by: str | None,
     ) -> RunEnded:
-        return RunEnded(
-            **self._spines.run(run.identity),
-            status=RunStatus.FAILED if stopped_by is None else RunStatus.CANCELLED,
-            failure_class=failure if stopped_by is None else None,
-            recovered=True,
-            incarnation_id=owned.incarnation_id,
-            epoch=owned.epoch,
+        return assembled(
+            RunEnded,
+            {
+                **self._spines.run(run.identity),
+                "status": RunStatus.FAILED if stopped_by is None else RunStatus.CANCELLED,
+                "failure_class": failure.value if stopped_by is None else None,
+                "recovered": True,
+                "incarnation_id": owned.incarnation_id,
+                "epoch": owned.epoch,
+            },
         )
 
 

@@ -27,6 +27,8 @@ class LoggingSink(LifecycleSink):
     def record(self, event: LifecycleEvent) -> None:
         """Write the event's identities, codes and error class."""
         level = logging.WARNING if event.kind in _WARNINGS else logging.INFO
+        if not self._logger.isEnabledFor(level):
+            return  # a repair of many runs tells of each
         facts = {
             "session": event.session_id,
             "run": event.run_id,

@@ -6,9 +6,8 @@ import errno
 import os
 import resource
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 from eventsourcing.persistence import PersistenceError
 
@@ -25,21 +24,32 @@ _WRITE_FAILED = {
 }
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _NOT_ALLOWED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_FOREIGN = (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError, UnicodeDecodeError)
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-@contextmanager
-def translated(path: Path, doing: str) -> Iterator[None]:
+class translated:  # noqa: N801 (read as what it does; a class, because a generator costs as much as a short statement)
     """Raise what goes wrong inside as a `StoreError`, with its cause.
 
     Args:
         path: the database.
         doing: what was being done, for the sentence: "cannot <doing> <path>".
     """
-    try:
-        yield
-    except (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError, UnicodeDecodeError) as error:
-        raise store_error(error, path, doing) from error
+
+    __slots__ = ("_doing", "_path")
+
+    def __init__(self, path: Path, doing: str) -> None:
+        self._path = path
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        """Nothing has gone wrong yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, _FOREIGN):
+            raise store_error(error, self._path, self._doing) from error
 
 
 def store_error(error: Exception, path: Path, doing: str) -> StoreError:

@@ -6,6 +6,7 @@ given again, but to another incarnation, and a guard names both.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -23,6 +24,7 @@ from .transaction import Transaction
 from .writer import Writer
 
 _OWNER = "SELECT session_id, incarnation_id, epoch FROM session_owners WHERE session_id = ?"
+_OWNERS = _OWNER.replace("= ?", "IN (SELECT value FROM json_each(?))")
 _SET = (
     "INSERT INTO session_owners VALUES (?, ?, ?, ?) ON CONFLICT (session_id) DO UPDATE SET"
     " incarnation_id = excluded.incarnation_id, epoch = excluded.epoch, checksum = excluded.checksum"
@@ -82,11 +84,9 @@ class SqliteSessionOwners(SessionOwners):
         with self._transaction() as transaction:
             if _recorded(transaction.raw, incarnation_id) is None:
                 raise ValueError(f"incarnation {incarnation_id} was never registered")
+            present = _all_present(transaction, seen)
             answers = [
-                Ownership(row.session_id, incarnation_id, row.epoch + 1)
-                if _present(transaction, row.session_id) == row
-                else None
-                for row in seen
+                Ownership(row.session_id, incarnation_id, row.epoch + 1) if row in present else None for row in seen
             ]
             _set_all(transaction, [taken for taken in answers if taken is not None])
         return answers
@@ -97,7 +97,8 @@ class SqliteSessionOwners(SessionOwners):
         if not owned:
             return ()
         with self._transaction() as transaction:
-            answers = [row.incarnation_id is not None and _present(transaction, row.session_id) == row for row in owned]
+            present = _all_present(transaction, owned)
+            answers = [row.incarnation_id is not None and row in present for row in owned]
             released = (row for row, owns in zip(owned, answers, strict=True) if owns)
             _set_all(transaction, [row._replace(incarnation_id=None) for row in released])
         return answers
@@ -134,16 +135,22 @@ def _present(transaction: Transaction, session_id: SessionId) -> Ownership | Non
     return _ownership(transaction.raw.execute(_OWNER, (session_id,)).fetchone())
 
 
-def _set(transaction: Transaction, row: Ownership) -> None:
+def _all_present(transaction: Transaction, rows: Sequence[Ownership]) -> set[Ownership]:
+    """The rows of the same sessions as they are now."""
+    sessions = json.dumps([row.session_id for row in rows])
+    return {Ownership(*row) for row in transaction.raw.execute(_OWNERS, (sessions,))}
+
+
+def _set(transaction: Transaction, *rows: Ownership) -> None:
     transaction.owners.clear()
-    transaction.cursor.execute(_SET, (*row, checksum("session_owners", *row)))
+    transaction.execute_all(_SET, [(*row, checksum("session_owners", *row)) for row in rows])
 
 
 def _set_all(transaction: Transaction, rows: Sequence[Ownership]) -> None:
-    if not rows:
+    if rows:
+        _set(transaction, *rows)
+    else:
         transaction.undo()
-    for row in rows:
-        _set(transaction, row)
 
 
 def _ownership(row: tuple[SessionId, IncarnationId | None, int] | None) -> Ownership | None:

@@ -71,7 +71,7 @@ class Operation(NamedTuple):
     @property
     def operation_id(self) -> OperationId | None:
         """The side-effect attempt, None before T1."""
-        return None if self.dispatch is None else self.dispatch.operation_id
+        return None if (dispatch := self.dispatch) is None else dispatch.operation_id
 
     @property
     def args_hash(self) -> str | None:
@@ -81,24 +81,25 @@ class Operation(NamedTuple):
     @property
     def args(self) -> Json:
         """The arguments as they are stored, None once it is certain what came of the call."""
-        return None if self.called is None else self.called.args
+        return None if (called := self.called) is None else called.args
 
     @property
     def idempotency_key(self) -> str | None:
         """The key that T1 recorded, where its contract has one."""
-        return None if self.dispatch is None else self.dispatch.idempotency_key
+        return None if (dispatch := self.dispatch) is None else dispatch.idempotency_key
 
     @property
     def key_valid_until(self) -> Timestamp | None:
         """Up to when that key means the same delivery, None where it has no bound that T1 recorded."""
-        if self.dispatch is None or self.dispatch.contract.key_valid_seconds is None:
+        dispatch = self.dispatch
+        if dispatch is None or dispatch.contract.key_valid_seconds is None:
             return None
-        return after(self.dispatch.occurred_at, self.dispatch.contract.key_valid_seconds)
+        return after(dispatch.occurred_at, dispatch.contract.key_valid_seconds)
 
     @property
     def mode(self) -> RecoveryMode | None:
         """The recovery mode that T1 recorded."""
-        return None if self.dispatch is None else self.dispatch.contract.mode
+        return None if (dispatch := self.dispatch) is None else dispatch.contract.mode
 
     @property
     def phase(self) -> Phase:
@@ -136,16 +137,15 @@ class Operation(NamedTuple):
     @property
     def uncertainty(self) -> WatchStatus | None:
         """Why a repeat of its effect must not go unnoticed, None when the outcome is certain. F9."""
+        response = self.record.response
+        if response is not None:  # of most operations, and nothing else is looked at then
+            return WatchStatus.UNKNOWN if response.effect == Effect.UNKNOWN and not self.attested else None
         match self.phase:
             case Phase.DISPATCHED:
                 return WatchStatus.INDETERMINATE
             case Phase.PARKED:
                 return WatchStatus.PARKED
-            case Phase.SETTLED:
-                response = self.record.response
-                unknown = response is not None and response.effect == Effect.UNKNOWN and not self.attested
-                return WatchStatus.UNKNOWN if unknown else None
-            case Phase.CALLED:
+            case _:
                 return None
 
 

@@ -35,14 +35,14 @@ def uncertain(session: Session, operations: Iterable[Operation], seed: Event) ->
         seed: the terminal event, or the one that gives the run up.
     """
     operations = tuple(operations)
-    found = (
+    found = [
         (operation, status)
         for operation in operations
-        if not _delivered_once_more(operation, operations)
-        and (status := operation.uncertainty) is not None
+        if (status := operation.uncertainty) is not None  # of most operations it is certain: nothing else is asked
         and operation.mode is not RecoveryMode.REPLAY_SAFE
         and operation.operation_id not in session.watched
-    )
+        and not _delivered_once_more(operation, operations)
+    ]
     return tuple(_watched(seed, operation, status, position) for position, (operation, status) in enumerate(found))
 
 

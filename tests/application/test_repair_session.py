@@ -15,7 +15,7 @@ from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.application.ownership import Owned
 from safepoint.application.repair_session import Repaired, RepairKind, RepairSession
 from safepoint.application.spines import Spines
-from safepoint.domain.commands import AbandonRun
+from safepoint.domain.commands import AbandonRun, EndRun
 from safepoint.domain.errors import StoreFull, StoreNotAdopted, StoreUnavailable, WriteRefused
 from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.run import ContinuationStarted, RunEnded, RunStatus, StartKind
@@ -29,6 +29,7 @@ from safepoint.ports.lifecycle_sink import LifecycleKind
 from safepoint.ports.store_keeping import Trust
 
 from ..domain.facts import Facts, prefix, sealed
+from ..domain.test_assembling import are_one
 from .ledger_world import World
 from .test_ledger import damaged
 
@@ -115,6 +116,16 @@ def test_a_run_that_a_person_stopped_ends_cancelled_with_its_questions_closed(wo
     closing = world.stream("run:r")[-3].event.model_dump()
     by = "Bob" if asked == "with the repair" else "Ada"
     assert closing["result"] == f"Not executed: {by} stopped the run before dispatch."
+
+
+@pytest.mark.parametrize("cancelled_by", [None, "Ada"])
+def test_the_end_that_repair_writes_is_what_validating_would_make_of_it(world: World, cancelled_by: str | None) -> None:
+    r = world.opened("r", "a")
+    successor = Successor(world)
+    command = successor.repair.decide(successor.owned, cancelled_by)
+    assert isinstance(command, EndRun)
+    assert command.run_id == r.run_id
+    are_one(command.ended, RunEnded.model_validate(command.ended.model_dump()))
 
 
 @pytest.mark.parametrize("status", list(RunStatus))
