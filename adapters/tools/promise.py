@@ -29,13 +29,18 @@ _PROMISES: Final = (
 
 def tool_spec(name: str, description: str, schema: Mapping[str, Json], declared: Declaration) -> ToolSpec:
     """A tool as the model is offered it."""
+    return spec_of(name, description, schema, _contract(name, declared))
+
+
+def spec_of(name: str, description: str, schema: Mapping[str, Json], contract: Mapping[str, Json]) -> ToolSpec:
+    """The same of a tool that says itself, by words that never change, what it promises."""
     of_schema = schema_digest(schema)
     return ToolSpec(
         name=name,
         description=description,
         input_schema=schema,
         schema_digest=of_schema,
-        contract_digest=contract_digest({**_contract(name, declared), "input_schema": of_schema}),
+        contract_digest=contract_digest({**contract, "input_schema": of_schema}),
     )
 
 

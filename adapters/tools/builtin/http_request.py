@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
@@ -12,9 +13,9 @@ from pydantic import Field
 from ....domain.errors import RefusedWithoutEffect, SafepointError
 from ....domain.events.event import Json
 from ....domain.events.tool import RecordedContract, RecoveryMode
-from ....domain.tool_digests import contract_digest, schema_digest
-from ....ports.tool_catalog import Arguments, BoundCall, SchemaMismatch, SyncCall, ToolContext, ToolSpec, Workspace
+from ....ports.tool_catalog import Arguments, BoundCall, SchemaMismatch, SyncCall, ToolContext, Workspace
 from ..parameters import MisfitArguments, Parameters
+from ..promise import BY_ARGUMENTS, spec_of
 from .http_exchange import Answer, ExchangeBroken, NothingSent, Request, exchange, origin_of
 
 NAME: Final = "http_request"
@@ -90,21 +91,13 @@ class HttpTool:
             raise ValueError("a server knows a key for at least one second, or honours none")
         self._headers = headers
         self._parameters = Parameters(http_request)
-        of_schema = schema_digest(self._parameters.schema)
         contract: dict[str, Json] = {
             "contract_id": NAME,
-            "input_schema": of_schema,
             "version": VERSION,
-            "recovery": "by arguments",
-            "timeout_seconds": "by arguments",
+            "recovery": BY_ARGUMENTS,
+            "timeout_seconds": BY_ARGUMENTS,
         }
-        self.spec = ToolSpec(
-            name=NAME,
-            description=(http_request.__doc__ or "").replace("\n    ", "\n").strip(),
-            input_schema=self._parameters.schema,
-            schema_digest=of_schema,
-            contract_digest=contract_digest(contract),
-        )
+        self.spec = spec_of(NAME, inspect.getdoc(http_request) or "", self._parameters.schema, contract)
 
     def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
         """Check the arguments, and say what may be sent again."""

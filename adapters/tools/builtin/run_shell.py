@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
@@ -11,7 +12,6 @@ from pydantic import Field
 from ....domain import tool_results
 from ....domain.events.event import Json
 from ....domain.events.tool import RecordedContract, RecoveryMode
-from ....domain.tool_digests import contract_digest, schema_digest
 from ....ports.supervised import CapturedOutput, Command, ProcessInfo, SupervisedExit
 from ....ports.tool_catalog import (
     Arguments,
@@ -20,10 +20,10 @@ from ....ports.tool_catalog import (
     Settled,
     SupervisedCall,
     ToolContext,
-    ToolSpec,
 )
 from ..left_running import detached_main, left_running, process_list
 from ..parameters import MisfitArguments, Parameters
+from ..promise import BY_ARGUMENTS, spec_of
 
 NAME = "run_shell"
 VERSION = 2
@@ -65,22 +65,14 @@ class ShellTool:
     def __init__(self, environment: Callable[[], Mapping[str, str]] = lambda: shell_environment(os.environ)) -> None:
         self._environment = environment
         self._parameters = Parameters(run_shell)
-        of_schema = schema_digest(self._parameters.schema)
         contract: dict[str, Json] = {
             "contract_id": NAME,
-            "input_schema": of_schema,
             "version": VERSION,
             "recovery": RecoveryMode.REATTACH.value,
             "supervised": True,
-            "timeout_seconds": "by arguments",
+            "timeout_seconds": BY_ARGUMENTS,
         }
-        self.spec = ToolSpec(
-            name=NAME,
-            description=(run_shell.__doc__ or "").replace("\n    ", "\n").strip(),
-            input_schema=self._parameters.schema,
-            schema_digest=of_schema,
-            contract_digest=contract_digest(contract),
-        )
+        self.spec = spec_of(NAME, inspect.getdoc(run_shell) or "", self._parameters.schema, contract)
 
     def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
         """Check the arguments."""
