@@ -31,7 +31,7 @@ AnchorReading: TypeAlias = AnchorRecord | NoAnchor
 
 def text_of(record: AnchorRecord) -> bytes:
     """The line that says so; of one length for all records of a store, so that it can be written in place."""
-    said = f"{_MAGIC} {record.store_id} {record.counter:020d} {record.digest}"
+    said = f"{_MAGIC} {record.store_id} {str(record.counter).zfill(20)} {record.digest}"
     return f"{said} {hashlib.sha256(said.encode()).hexdigest()[:16]}\n".encode()
 
 

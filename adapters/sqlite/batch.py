@@ -15,7 +15,7 @@ from ...domain.projections import Column
 from ...domain.sealing import SealedEvent
 from ...ports.event_store import Commit
 from .errors import is_broken_rule
-from .projection_tables import upsert, written_rows
+from .projection_tables import changes
 from .transaction import Transaction
 
 _OWNERS = (
@@ -77,8 +77,8 @@ def insert(transaction: Transaction, commit: Commit) -> None:
         (sealed,) = events
         stream, sequence, event, state, _, _ = sealed
         transaction.execute(transaction.insert_event, (stream, sequence, event.topic, state))
-        for row in written_rows(sealed):
-            transaction.execute(*upsert(row))
+        for _, statement, values in changes(sealed):
+            transaction.execute(statement, values)
     else:
         _insert_events(transaction, events)
         _insert_rows(transaction, events)
@@ -106,14 +106,13 @@ def _insert_rows(transaction: Transaction, events: Sequence[SealedEvent]) -> Non
     """Put rows in, those of each table in their order: what follows one another there and is alike by one statement."""
     waiting: dict[str, tuple[str, list[tuple[Column, ...]]]] = {}
     for sealed in events:
-        for row in written_rows(sealed):
-            statement, values = upsert(row)
-            before = waiting.get(row.table)
-            if before is not None and before[0] == statement:
+        for table, statement, values in changes(sealed):
+            before = waiting.get(table)
+            if before is not None and before[0] is statement:
                 before[1].append(values)
                 continue
             if before is not None:
                 transaction.execute_all(*before)
-            waiting[row.table] = (statement, [values])
+            waiting[table] = (statement, [values])
     for alike in waiting.values():
         transaction.execute_all(*alike)

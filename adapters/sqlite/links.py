@@ -30,11 +30,10 @@ class Links:
         """
         if len(commit.events) == 1:  # T1 and T2, above all
             (sealed,) = commit.events
-            stream = sealed.stream
-            known = self._pending.get(stream) or self._known.get(stream)
-            if known == (sealed.sequence - 1, sealed.previous_digest):
+            stream, sequence, _, _, _, previous_digest = sealed
+            if (self._pending.get(stream) or self._known.get(stream)) == (sequence - 1, previous_digest):
                 return None
-            return None if sealed.previous_digest == self._digest_before(cursor, sealed) else stream
+            return None if previous_digest == self._digest_before(cursor, sealed) else stream
         within: dict[str, tuple[int, str]] = {}
         for sealed in commit.events:
             at = within.get(sealed.stream)

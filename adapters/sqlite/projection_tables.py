@@ -14,7 +14,7 @@ from typing import Any
 
 from ...domain.events import tool
 from ...domain.events.tool import ToolDispatched, ToolResponded
-from ...domain.operation.rows import operation_row
+from ...domain.operation.rows import RESPONDED_COLUMNS, operation_row, responded_values
 from ...domain.projections import TABLES, TOPICS_WITH_ROWS, Column, Row, Table, rows_of
 from ...domain.sealing import SealedEvent
 from . import operation_view
@@ -156,6 +156,20 @@ def upsert(row: Row, *, database: str = "main") -> tuple[str, tuple[Column, ...]
     are.
     """
     return _upsert(row.table, tuple(row.values), database), tuple(row.values.values())
+
+
+def changes(sealed: SealedEvent) -> Sequence[tuple[str, str, tuple[Column, ...]]]:
+    """What puts the rows of `WRITTEN` in that one event changes: each one's table, statement and values."""
+    event: Any = sealed.event
+    if type(event) is ToolResponded:  # T2
+        operation_id = event.__dict__["operation_id"]
+        return () if operation_id is None else ((OUTCOMES, _respond(), (operation_id, *responded_values(event))),)
+    return [(row.table, *upsert(row)) for row in written_rows(sealed)]
+
+
+@lru_cache(maxsize=1)
+def _respond() -> str:
+    return _upsert(OUTCOMES, (*WRITTEN[OUTCOMES].key, *RESPONDED_COLUMNS), "main")
 
 
 def drop_statements(connection: sqlite3.Connection, *kinds: str) -> Iterable[str]:

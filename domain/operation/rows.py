@@ -68,13 +68,18 @@ def _dispatched(sealed: SealedEvent, event: ToolDispatched) -> dict[str, Column]
     }
 
 
-def _responded(_sealed: SealedEvent, event: ToolResponded) -> dict[str, Column]:
+RESPONDED_COLUMNS = ("outcome_event_id", "outcome_is_error", "effect")
+"""What a response says of its operation."""
+
+
+def responded_values(event: ToolResponded) -> tuple[Column, Column, Column]:
+    """The values of `RESPONDED_COLUMNS`: T2 writes them and nothing else."""
     fields = event.__dict__
-    return {
-        "outcome_event_id": fields["event_id"],
-        "outcome_is_error": int(fields["is_error"]),
-        "effect": fields["effect"]._value_,
-    }
+    return fields["event_id"], int(fields["is_error"]), fields["effect"]._value_
+
+
+def _responded(_sealed: SealedEvent, event: ToolResponded) -> dict[str, Column]:
+    return dict(zip(RESPONDED_COLUMNS, responded_values(event), strict=True))
 
 
 def _redelivery_started(_sealed: SealedEvent, event: ToolRedeliveryStarted) -> dict[str, Column]:
