@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
     from .adapters.embedding.messages import messages, step, tool_call
     from .adapters.embedding.own_process import OpenedBeforeFork
-    from .adapters.embedding.parts import WorkspaceUnusable
+    from .adapters.embedding.parts import ConfigurationUnusable, WorkspaceUnusable
     from .adapters.embedding.recorded import RecordedRun
     from .adapters.embedding.runtime import Runtime
     from .adapters.embedding.runtime import open_runtime as open  # noqa: A004 (as `open` of other libraries)
@@ -57,6 +57,7 @@ __all__ = [
     "CallsUnanswered",
     "ChildRunExists",
     "Composition",
+    "ConfigurationUnusable",
     "Continue",
     "Continued",
     "Drift",
@@ -114,7 +115,7 @@ _HOMES: Final = {
     "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
     "adapters.embedding.own_process": ("OpenedBeforeFork",),
-    "adapters.embedding.parts": ("WorkspaceUnusable",),
+    "adapters.embedding.parts": ("ConfigurationUnusable", "WorkspaceUnusable"),
     "adapters.embedding.recorded": ("RecordedRun",),
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
     "adapters.embedding.session": ("Session",),

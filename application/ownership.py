@@ -21,6 +21,8 @@ TRIES_MAX = 8
 OWNER_PROCESS = "the process that started it"
 """Name, for people, of an owner's process in which a task may go on."""
 
+OWN_PROCESS = "is this one: another task, block or runtime of it works on the session"
+
 
 class SessionBusy(SafepointError):
     """Another owner has the session.
@@ -115,7 +117,7 @@ class SessionOwnership:
         me = self.incarnation.incarnation_id
         with self._lock:
             if session_id in self._in_use:
-                raise SessionBusy(session_id, self.incarnation, Liveness.ALIVE)
+                raise SessionBusy(session_id, self.incarnation, Liveness.ALIVE, OWN_PROCESS)
             self._in_use.add(session_id)
         try:
             return self._take(session_id, me, fencing)
@@ -141,7 +143,13 @@ class SessionOwnership:
         facts = self._owners.incarnation(previous)
         liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
         if liveness is not Liveness.DEAD:
-            raise SessionBusy(session_id, facts, liveness)
+            raise SessionBusy(session_id, facts, liveness, self._own_process(facts))
+
+    def _own_process(self, facts: Incarnation | None) -> str | None:
+        def process(life: Incarnation) -> tuple[object, ...]:
+            return life.pid, life.process_start_time, life.boot_id, life.pid_namespace
+
+        return OWN_PROCESS if facts is not None and process(facts) == process(self.incarnation) else None
 
     def may_be_taken(self, row: Ownership) -> bool:
         """True when nobody works on a session: its owner is proven dead, or is this process and does not use it now."""

@@ -274,8 +274,11 @@ class RecordedRun:
 
         Raises:
             StoreError, WriteRefused: it was not recorded.
+            TypeError: `why` is no text; the call is as it was.
             ValueError: as `tool_call`.
         """
+        if not isinstance(why, str):
+            raise TypeError(f"why a call is declined is text, not a {type(why).__name__}")
         called, bound = self._take(call)
         code = bound.code if isinstance(bound, Refused) else ResponseCode.REFUSED_WITHOUT_EFFECT
         try:

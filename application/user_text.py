@@ -13,3 +13,7 @@ def check_said(text: object) -> None:
         raise TypeError(f"what the user says is text, not a {type(text).__name__}")
     if not text.strip():
         raise ValueError("what the user says is empty: no provider takes a message without text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"what the user says is no text that can be kept or sent: {error.reason}") from error

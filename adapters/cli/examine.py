@@ -119,8 +119,8 @@ def _sessions(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
     if not interrupted and not unsettled and not asked:
         yield Check("waiting", Level.OK, f"Nothing in the {looked} sessions used last waits for a person.")
         return
-    said = f"{interrupted} interrupted sessions, {unsettled} operations without a certain outcome, {asked} questions"
-    yield Check("waiting", Level.NOTE, f"{said} wait for a person.", commands.about("status"))
+    said = f"Interrupted sessions: {interrupted}; operations without a certain outcome: {unsettled}; questions: {asked}"
+    yield Check("waiting", Level.NOTE, f"{said}. They wait for a person.", commands.about("status"))
 
 
 def _resume(runtime: Runtime) -> Iterator[Check]:

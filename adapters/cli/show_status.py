@@ -149,7 +149,7 @@ def _say(
         out.say(f"{len(shown)} of the {len(sessions)} sessions used last need a look.")
     for one in shown:
         out.say(f"Session {one_line(one.session_id)}: {_state(one)}")
-    out.say(f"{len(operations) or 'No'} operations without a certain outcome.")
+    out.say(f"Operations without a certain outcome: {len(operations) or 'none'}.")
     for run_id, seen in operations:
         out.say(f"  run {one_line(run_id)}: {operation_line(seen)}")
     for row in asked:

@@ -6,15 +6,17 @@ It needs the extra `settings`; nothing else here imports it, so that a program w
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from ...application.stopping import BOUND_SECONDS, OBSERVE_SECONDS_MAX
 from ..composition import RESUME_VARIABLE, Settings
 from .blocking import SyncRuntime
-from .parts import Model, Permission, Tools
+from .parts import ConfigurationUnusable, Model, Permission, Tools
 from .runtime import Runtime
 
 try:
@@ -31,22 +33,30 @@ except ModuleNotFoundError as missing:
 
 _PATHS: Final = ("store", "workspace")
 _PARENTS_MAX: Final = 32
+_PREFIX: Final = "SAFEPOINT_"
 
 
 class _Pyproject(PyprojectTomlConfigSettingsSource):
     """The table `[tool.safepoint]` of the nearest `pyproject.toml`, whose relative paths start at its own folder."""
 
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        try:
+            super().__init__(settings_cls)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationUnusable(f"{self.toml_file_path} is no TOML: {error}") from None
+
     def __call__(self) -> dict[str, Any]:
         found, file = super().__call__(), self.toml_file_path
         assert isinstance(file, Path)  # as this kind of source makes it
-        return {name: str(file.parent / value) if name in _PATHS else value for name, value in found.items()}
+        paths = {name for name in _PATHS if isinstance(found.get(name), str) and found[name]}
+        return {name: str(file.parent / value) if name in paths else value for name, value in found.items()}
 
 
 class Configuration(BaseSettings):
     """Settings of a program: what its code says, else `SAFEPOINT_STORE` and so on, else `[tool.safepoint]`.
 
     `pyproject.toml` is looked for in the present folder and those above it. A name that is not known there is an error,
-    and so is a value that does not fit (`pydantic.ValidationError`).
+    and so is a value that does not fit (`ConfigurationUnusable`). An empty variable says nothing.
 
     Attributes:
         store: the database file, which one of the three must name; in `pyproject.toml` its path begins at that folder.
@@ -62,7 +72,9 @@ class Configuration(BaseSettings):
     """
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
-        env_prefix="SAFEPOINT_",
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
         pyproject_toml_table_header=("tool", "safepoint"),
         pyproject_toml_depth=_PARENTS_MAX,
         extra="forbid",
@@ -80,9 +92,23 @@ class Configuration(BaseSettings):
     cancel_bound_seconds: float = Field(default=BOUND_SECONDS, ge=0, allow_inf_nan=False)
     observe_seconds_max: float = Field(default=OBSERVE_SECONDS_MAX, gt=0, allow_inf_nan=False)
 
+    if not TYPE_CHECKING:  # checkers know the settings by their names
+
+        def __init__(self, **said: Any) -> None:
+            """Take what is said here, else elsewhere.
+
+            Raises:
+                ConfigurationUnusable: something of it does not fit.
+            """
+            try:
+                super().__init__(**said)
+            except ValidationError as error:
+                wrong = [f"{_where(one['loc'], said)}: {one['msg']}" for one in error.errors(include_input=False)]
+                raise ConfigurationUnusable("; ".join(wrong)) from None
+
     @model_validator(mode="after")
     def _names_a_store(self) -> Self:
-        if self.store is None:
+        if self.store is None or self.store == Path():
             raise ValueError("no store is named: give store=, SAFEPOINT_STORE, or `store` in [tool.safepoint]")
         return self
 
@@ -133,3 +159,16 @@ class Configuration(BaseSettings):
     def open_sync(self, *, tools: Tools = (), model: Model = None, permission: Permission | None = None) -> SyncRuntime:
         """As `open`, for a script without an event loop."""
         return SyncRuntime(self.open(tools=tools, model=model, permission=permission))
+
+
+def _where(place: Sequence[int | str], said: Mapping[str, Any]) -> str:
+    """Where the value of a setting was said, for whoever has to mend it."""
+    if not place:
+        return "the settings"
+    name = str(place[0])
+    variable = f"{_PREFIX}{name.upper()}"
+    if name in said:
+        return f"`{name}=` in the code"
+    if os.environ.get(variable):
+        return variable
+    return f"`{name}` in [tool.safepoint] of {_Pyproject(Configuration).toml_file_path}"

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ...application.agent import Agent, Binding
+from ...domain.errors import SafepointError
 from ...ports.checkpoints import Checkpoints
 from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
 from ...ports.tool_catalog import ToolCatalog
-from ...ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
+from ...ports.workspace import (
+    CouldNotLook,
+    WorkspaceIdentity,
+    WorkspaceMissing,
+    WorkspaceObservation,
+    WorkspaceRefused,
+    WorkspaceSeen,
+)
 from ..models.by_name import ENDPOINTS, PROVIDERS, at_endpoint
 from ..models.named import NamedModel
 from ..permission.allow_list import AllowListGate
@@ -33,6 +41,10 @@ UNNAMED: Final = "unnamed"
 _BINDINGS: Final = {"auto": Binding.WHERE_POSSIBLE, "git": Binding.ALWAYS, "none": Binding.NEVER}
 
 
+class ConfigurationUnusable(SafepointError):
+    """Settings do not fit; each is named with the place where it was said. No value is shown: it may be a key."""
+
+
 class WorkspaceUnusable(ValueError):
     """The folder that was named as workspace is not there, or its marker cannot be trusted.
 
@@ -41,8 +53,20 @@ class WorkspaceUnusable(ValueError):
     """
 
     def __init__(self, folder: str, seen: WorkspaceObservation) -> None:
-        super().__init__(f"{folder} cannot be the workspace: {type(seen).__name__} {tuple(seen)}")
+        super().__init__(f"{folder} cannot be the workspace: {_said_of(seen)}")
         self.seen = seen
+
+
+def _said_of(seen: WorkspaceObservation) -> str:
+    match seen:
+        case WorkspaceMissing():
+            return "there is no such folder; make it first"
+        case WorkspaceRefused():
+            return f"{seen.path} is not accepted ({seen.fault}): {seen.detail}"
+        case CouldNotLook():
+            return f"{seen.path} could not be looked at: {seen.detail}"
+        case WorkspaceSeen():
+            return "it is there"
 
 
 def model_of(given: Model) -> ModelProvider:
@@ -54,12 +78,13 @@ def model_of(given: Model) -> ModelProvider:
 
     Raises:
         ValueError: it names no provider that is known here.
+        TypeError: it is no provider.
         ProviderUnusable: its key or its package is missing.
     """
     if given is None:
         return NamedModel(UNNAMED, UNNAMED)
     if not isinstance(given, str):
-        return given
+        return _provider(given)
     provider, _, name = given.partition(":")
     if provider not in PROVIDERS or not name:
         raise ValueError(
@@ -72,12 +97,22 @@ def model_of(given: Model) -> ModelProvider:
     return ScriptedModel.from_file(Path(name))
 
 
+def _provider(given: ModelProvider) -> ModelProvider:
+    missing = [name for name in ("profile", "stream", "aclose") if not callable(getattr(given, name, None))]
+    if missing:
+        raise TypeError(f"a {type(given).__name__} is no model: a provider has `{missing[0]}`; or give its name")
+    return given
+
+
 def catalog_of(given: Tools) -> ToolCatalog:
     """The catalog of what was given.
 
     Raises:
         ToolDefinitionError: one of it cannot be a tool, or two have one name.
+        TypeError: it is a mapping, which would be read as its keys alone.
     """
+    if isinstance(given, Mapping):
+        raise TypeError("tools are given as a list: `tools=[pay]`, each under its own name, or a `contract(name)`")
     return FunctionCatalog(given) if isinstance(given, Iterable) else given
 
 

@@ -26,7 +26,7 @@ def step_from_openai_chat(completion: object) -> StepFinished:
         ProviderStreamIncomplete: there is no finish reason.
         ProviderFailed: it is no completion, or what it holds cannot be recorded.
     """
-    fields = _fields_of(completion)
+    fields = _fields_of(completion, "choices")
     choices = fields.get("choices")
     step = StreamedStep()
     whole = [{**choice, "delta": choice.get("message")} for choice in _objects(choices)]
@@ -44,7 +44,7 @@ def step_from_openai_responses(response: object) -> StepFinished:
         ProviderStreamIncomplete: it has not ended.
         ProviderFailed: it failed, or what it holds cannot be recorded.
     """
-    return step_of_response(_fields_of(response))
+    return step_of_response(_fields_of(response, "output"))
 
 
 def step_from_anthropic(message: object) -> StepFinished:
@@ -57,11 +57,22 @@ def step_from_anthropic(message: object) -> StepFinished:
         ProviderStreamIncomplete: there is no stop reason.
         ProviderFailed: it is no message, or what it holds cannot be recorded.
     """
-    return step_of_message(_fields_of(message))
+    return step_of_message(_fields_of(message, "content"))
 
 
-def _fields_of(answer: object) -> Mapping[str, Any]:
-    """The JSON object of an answer, with the members that the provider sent and no others."""
+def _fields_of(answer: object, has: str) -> Mapping[str, Any]:
+    """The JSON object of an answer, with the members that the provider sent and no others.
+
+    Args:
+        has: a member of every such answer, an error but for that.
+    """
+    fields = _json_of(answer)
+    if has not in fields and "error" not in fields:
+        raise ProviderFailed(f"this is no answer of that format, which has `{has}`: give the whole of it, as it came")
+    return fields
+
+
+def _json_of(answer: object) -> Mapping[str, Any]:
     if isinstance(answer, Mapping):
         return answer
     dump = getattr(answer, "model_dump", None)

@@ -40,6 +40,10 @@ class FunctionCatalog(ToolCatalog):
     def __init__(self, tools: Iterable[Callable[..., Any] | Tool]) -> None:
         self._tools: dict[str, Tool] = {}
         for given in tools:
+            if not isinstance(given, Tool) and not callable(given):
+                raise ToolDefinitionError(
+                    repr(given), "it is no function: of one that a loop has, give a `contract(name)`"
+                )
             tool = given if isinstance(given, Tool) else FunctionTool(given)
             name = tool.spec.name
             try:

@@ -117,6 +117,10 @@ def contract(
         "writes_workspace": writes_workspace,
         "child_run": child_run,
     }
+    if not name:
+        raise ToolDefinitionError(repr(name), "its name is empty")
+    if carry_out is not None and not callable(carry_out):
+        raise ToolDefinitionError(name, f"carry_out is a function, not a {type(carry_out).__name__}")
     if is_generator(carry_out):
         raise ToolDefinitionError(name, NO_GENERATOR)
     return PromisedTool(name, description, input_schema, checked_declaration(name, declared), carry_out)

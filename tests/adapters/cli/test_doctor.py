@@ -52,7 +52,7 @@ def test_what_waits_for_a_person_is_counted(program: Program) -> None:
     found = checks(program)
     assert found["owners"]["level"] == "note"
     assert "1 of 1 owners are dead" in found["owners"]["said"]
-    assert "1 interrupted sessions, 1 operations without a certain outcome" in found["waiting"]["said"]
+    assert "Interrupted sessions: 1; operations without a certain outcome: 1" in found["waiting"]["said"]
     assert "safepoint status" in found["waiting"]["next_step"]
 
 

@@ -179,7 +179,7 @@ def test_a_stopped_shell_is_not_called_completed_while_its_effect_is_unknown(pro
     program("cancel", "s1")
     ended(owner)
     said = program("status", "s1").out
-    assert "1 operations without a certain outcome." in said
+    assert "Operations without a certain outcome: 1." in said
     (line,) = [line for line in said.splitlines() if "run_shell" in line]
     assert "answered, but whether its effect happened is not known" in line
     assert "completed" not in line

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
-from pydantic import ValidationError
 
 import safepoint
 from safepoint.adapters.memory.model_provider import PlannedModel
@@ -64,15 +64,43 @@ def test_switches_mean_what_they_mean_to_the_command_line(project: Path, monkeyp
     ("lines", "said"),
     [
         ((), "no store is named"),
-        (('store = "a.db"', 'sotre = "b.db"'), "sotre"),
-        (('store = "a.db"', 'permission = "perhaps"'), "permission"),
-        (('store = "a.db"', "cancel_bound_seconds = -1"), "cancel_bound_seconds"),
+        (('store = ""',), "no store is named"),
+        (('store = "a.db"', 'sotre = "sk-secret"'), "`sotre` in "),
+        (('store = "a.db"', 'permission = "sk-secret"'), "`permission` in "),
+        (('store = "a.db"', "cancel_bound_seconds = -1"), "`cancel_bound_seconds` in "),
+        (("store = 3",), "`store` in "),
+        (('store = "a.db',), "is no TOML"),
     ],
 )
-def test_what_does_not_fit_is_an_error(project: Path, lines: tuple[str, ...], said: str) -> None:
+def test_what_does_not_fit_is_an_error_that_says_where_and_shows_no_value(
+    project: Path, lines: tuple[str, ...], said: str
+) -> None:
     write(project, *lines)
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(safepoint.ConfigurationUnusable, match=said) as wrong:
         safepoint.Configuration()
+    assert "sk-secret" not in str(wrong.value)
+    assert str(project / "pyproject.toml") in str(wrong.value) or "no store is named" in said
+
+
+def test_a_value_that_does_not_fit_is_told_with_its_variable_or_argument(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAFEPOINT_STORE", "a.db")
+    monkeypatch.setenv("SAFEPOINT_PERMISSION", "sk-secret")
+    with pytest.raises(safepoint.ConfigurationUnusable, match=r"^SAFEPOINT_PERMISSION: ") as wrong:
+        safepoint.Configuration()
+    assert "sk-secret" not in str(wrong.value)
+    bad: Any = "sk-secret"
+    with pytest.raises(safepoint.ConfigurationUnusable, match=r"^`permission=` in the code: "):
+        safepoint.Configuration(permission=bad)
+
+
+def test_an_empty_variable_says_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAFEPOINT_STORE", "")
+    with pytest.raises(safepoint.ConfigurationUnusable, match="no store is named"):
+        safepoint.Configuration()
+    write(project, 'store = "a.db"')
+    assert safepoint.Configuration().store == project / "a.db"
 
 
 def test_a_configured_runtime_works(project: Path) -> None:

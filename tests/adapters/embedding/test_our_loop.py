@@ -19,7 +19,7 @@ from safepoint.application.repair_session import RepairKind
 from safepoint.domain.events.run import RunStatus
 from safepoint.ports.model_step import StepFinished, TextBlock
 
-from .loops import PAYS, opened, payments
+from .loops import PAYS, opened, pay, payments
 
 
 def test_a_turn_is_run_and_seen(tmp_path: Path) -> None:
@@ -213,8 +213,14 @@ def test_what_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
         async with opened(tmp_path, **given):
             pytest.fail("it was opened")
 
+    file = tmp_path / "file"
+    file.touch()
     unusable: list[tuple[dict[str, Any], str]] = [
-        ({"workspace": tmp_path / "missing"}, "cannot be the workspace"),
+        (
+            {"workspace": tmp_path / "missing"},
+            r"missing cannot be the workspace: there is no such folder; make it first$",
+        ),
+        ({"workspace": file}, r"cannot be the workspace: .* is not accepted \(not_a_folder\): "),
         ({"model": "gpt"}, "names no model"),
         ({"model": "openai:"}, "names no model"),
     ]
@@ -223,6 +229,19 @@ def test_what_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
             anyio.run(partial(enter, **given))
     with pytest.raises(safepoint.StoreError):
         anyio.run(enter_nowhere, tmp_path)
+    with pytest.raises(TypeError, match="a int is no model"):
+        anyio.run(partial(enter, model=3))
+    wrong: list[tuple[Any, str]] = [
+        ({"pay": pay}, r"tools are given as a list: `tools=\[pay\]`"),
+        (["pay"], r"'pay' cannot be a tool: it is no function: of one that a loop has, give a `contract\(name\)`"),
+    ]
+    for tools, said in wrong:
+        with pytest.raises(TypeError, match=said):
+            opened(tmp_path, tools=tools)
+    with pytest.raises(safepoint.ToolDefinitionError, match="its name is empty"):
+        safepoint.contract("")
+    with pytest.raises(safepoint.ToolDefinitionError, match="carry_out is a function, not a str"):
+        safepoint.contract("pay", carry_out="pay")  # type: ignore[arg-type]
 
 
 async def enter_nowhere(folder: Path) -> None:

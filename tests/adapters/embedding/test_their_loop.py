@@ -370,6 +370,39 @@ def test_a_parked_run_is_told_with_its_tool_and_what_to_do(tmp_path: Path) -> No
     anyio.run(main)
 
 
+def test_what_is_given_wrongly_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    wrong: Any = None
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+            for format, has in (("openai-chat", "choices"), ("openai-responses", "output"), ("anthropic", "content")):  # noqa: A001
+                of_format: Any = format
+                with pytest.raises(safepoint.ProviderFailed, match=f"which has `{has}`: give the whole of it"):
+                    await run.model_step({"role": "assistant", "tool_calls": []}, of_format)
+            await run.model_step(asks_to_pay())
+            with pytest.raises(TypeError, match="why a call is declined is text, not a NoneType"):
+                await run.decline("c1", wrong)
+            assert run.answer("c1") is None
+            await run.decline("c1", "not now")
+            with pytest.raises(ValueError, match="no text that can be kept"):
+                await run.steer("\ud800")
+            await say_paid(run)
+
+    anyio.run(main)
+
+
+def test_a_session_that_this_program_works_on_is_told_as_that(tmp_path: Path) -> None:
+    async def main() -> None:
+        runtime, other = recording(tmp_path), recording(tmp_path)
+        async with runtime, other, runtime.session("bill").record("Pay the bill.") as run:
+            for second in (runtime, other):
+                with pytest.raises(safepoint.SessionBusy, match="which is this one: another task, block or runtime"):
+                    await second.session("bill").record("And this?").__aenter__()
+            await say_paid(run)
+
+    anyio.run(main)
+
+
 def test_a_word_that_is_none_of_ours_is_told_with_those_that_are(tmp_path: Path) -> None:
     async def main() -> None:
         async with recording(tmp_path) as runtime:
