@@ -11,6 +11,7 @@ from ...application.repair_session import Repaired, RepairKind
 from ...application.timeline import Preview, TimelineFact
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Note, Reason
+from ...domain.recovery.verdict import Verdict
 from ...ports.views import PermissionRow, RunRow
 from .command_lines import CommandLines
 
@@ -190,7 +191,18 @@ def of_permission(row: PermissionRow) -> Json:
 
 def of_operation(seen: OperationSeen, run_id: str) -> Json:
     """One tool call with its verdict; no arguments, no result (R15)."""
-    verdict = seen.verdict
+    return {
+        **of_verdict(seen.verdict, run_id),
+        "settled": not seen.unsettled,
+        "over": seen.over.overness.value,
+        "processes": [{"pid": process.pid, "name": process.name} for process in seen.over.processes],
+        "attested": _of_attestation(seen.attested),
+        "declared_over": _of_attestation(seen.declared_over),
+    }
+
+
+def of_verdict(verdict: Verdict, run_id: str) -> Json:
+    """What is known of one tool call, by its run's record alone."""
     return {
         "run_id": run_id,
         "call_id": verdict.call_id,
@@ -202,11 +214,6 @@ def of_operation(seen: OperationSeen, run_id: str) -> Json:
         "sentence": explain(verdict.reason).sentence,
         "effect": verdict.effect.value,
         "is_error": verdict.is_error,
-        "settled": not seen.unsettled,
-        "over": seen.over.overness.value,
-        "processes": [{"pid": process.pid, "name": process.name} for process in seen.over.processes],
-        "attested": _of_attestation(seen.attested),
-        "declared_over": _of_attestation(seen.declared_over),
     }
 
 

@@ -13,6 +13,7 @@ from ...domain.planning.outcome import Reason
 from ...domain.recovery.verdict import Verdict
 from ...domain.replay.items import Item, fields_of
 from ...ports.history_format import Finding, Place
+from .documents import of_verdict
 
 Json = dict[str, Any]
 
@@ -125,17 +126,8 @@ def _of_run(run: JudgedRun) -> Json:
 def _of_verdict(verdict: Verdict, run: JudgedRun) -> Json:
     places = run.read.places
     return {
-        "run_id": run.read.identity.run_id,
-        "call_id": verdict.call_id,
-        "operation_id": verdict.operation_id,
-        "tool": verdict.tool_name,
-        "mode": verdict.mode,
-        "verdict": verdict.status.value,
-        "reason": verdict.reason.value,
-        "sentence": explain(verdict.reason).sentence,
+        **of_verdict(verdict, run.read.identity.run_id),
         "settlement_origin": None if verdict.origin is None else verdict.origin.value,
-        "effect": verdict.effect.value,
-        "is_error": verdict.is_error,
         "call_event_id": verdict.call_event_id,
         "dispatch_event_id": verdict.dispatch_event_id,
         "response_event_id": verdict.response_event_id,

@@ -20,7 +20,7 @@ from .output import Output
 from .parking import say_how_it_is_known, say_notes, say_parked
 from .resumable import commands_for, parking_of, source_of
 from .runtimes import no_store, reading
-from .session_names import known, meant
+from .session_names import to_resume
 from .ways_on import WayOn, as_documents, ways_on
 
 
@@ -38,8 +38,7 @@ def plan_resume(
     if not places.is_there(store):
         return say_nothing(out, documents.PLAN, no_store(store))
     with reading(store) as runtime:
-        inspect = runtime.parts.inspect_sessions()
-        summary = meant(inspect) if named is None else known(runtime, named)
+        summary = to_resume(runtime, named)
         if summary is None:
             return say_nothing(out, documents.PLAN, f"Nothing in {store} waits to be continued.")
         source = source_of(runtime, summary)

@@ -36,7 +36,7 @@ from .policies import described
 from .reconciled import of_reconciled, say_reconciled
 from .resumable import Source, commands_for, parking_of, source_of
 from .runtimes import no_store, writing
-from .session_names import known, meant
+from .session_names import to_resume
 from .usage import UsageError
 from .ways_on import as_documents, ways_on
 
@@ -61,8 +61,7 @@ def resume_session(
     if not places.is_there(store):
         return say_nothing(out, documents.RESUME, no_store(store))
     with writing(store) as runtime:
-        inspect = runtime.parts.inspect_sessions()
-        summary = meant(inspect) if named is None else known(runtime, named)
+        summary = to_resume(runtime, named)
         if summary is None:
             return say_nothing(out, documents.RESUME, f"Nothing in {store} waits to be continued.")
         source = source_of(runtime, summary)

@@ -71,15 +71,20 @@ def require_whole(runtime: Runtime) -> None:
         raise StoreBehindAnchor(condition.detail)
 
 
-def meant(inspect: InspectSessions) -> SessionSummary | None:
-    """The session to resume where none is named: the one used last, else the only one with something to resume.
+def to_resume(runtime: Runtime, named: SessionId | None) -> SessionSummary | None:
+    """The session to resume: the named one, else the one used last, else the only one with something to resume.
 
     Returns:
-        None where there is nothing to resume.
+        None where none is named and there is nothing to resume.
 
     Raises:
-        UsageError: several could be meant.
+        UsageError: there is no such session, or several could be meant.
+        StoreNotAdopted: as `known`.
     """
+    return _meant(runtime.parts.inspect_sessions()) if named is None else known(runtime, named)
+
+
+def _meant(inspect: InspectSessions) -> SessionSummary | None:
     newest = list(islice(inspect.every(), LOOKED_AT_MAX))
     candidates = [one for one in newest if one.state.may_be_resumed]
     if not candidates or candidates[0] is newest[0] or len(candidates) == 1:
