@@ -141,9 +141,9 @@ class Preflight:
             case Denied(by=by, why=why):
                 return _denied(by, why)
             case DeniedByPolicy(by=by, why=why):
-                return _denied(by, why) if watched is None else _unasked_repeat(call, watched)
+                return _denied(by, why) if watched is None else await self._unasked_repeat(call, watched)
             case Undecided():
-                return _undecided() if watched is None else _unasked_repeat(call, watched)
+                return _undecided() if watched is None else await self._unasked_repeat(call, watched)
 
     async def _delivered_before(
         self, session: Session, bound: BoundCall, asked: str, now: Timestamp
@@ -158,6 +158,15 @@ class Preflight:
             if one.idempotency_key is not None and (one.key_valid_until is None or now <= one.key_valid_until):
                 return one
         return None
+
+    async def _unasked_repeat(self, call: ToolCalled, watched: EffectWatched) -> Refused:
+        known = SentenceId.REPEAT_OF_UNSETTLED_EFFECT
+        if is_certain(watched):
+            known = SentenceId.REPEAT_OF_SETTLED_EFFECT
+            opening = (await self._recorder.run()).opening
+            if opening is not None and watched.occurred_at > opening.occurred_at:  # the history shows it as unknown
+                known = SentenceId.REPEAT_OF_EFFECT_SETTLED_MEANWHILE
+        return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, render(known, {"tool": call.tool_name}))
 
     def _renamed(self, session: Session, call: ToolCalled, bound: BoundCall) -> EffectWatched | None:
         return None if bound.contract.repeat_free else renamed_effect(session, call.args, self._names)
@@ -192,8 +201,3 @@ def _denied(by: str, why: str = "") -> Refused:
 
 def _undecided() -> Refused:
     return Refused(ResponseCode.PERMISSION_DENIED, render(SentenceId.PERMISSION_UNDECIDED))
-
-
-def _unasked_repeat(call: ToolCalled, watched: EffectWatched) -> Refused:
-    known = SentenceId.REPEAT_OF_SETTLED_EFFECT if is_certain(watched) else SentenceId.REPEAT_OF_UNSETTLED_EFFECT
-    return Refused(ResponseCode.REPEAT_OF_UNSETTLED_EFFECT, render(known, {"tool": call.tool_name}))

@@ -32,6 +32,7 @@ class SentenceId(StrEnum):
     PERMISSION_UNDECIDED = "permission_undecided"
     REPEAT_OF_UNSETTLED_EFFECT = "repeat_of_unsettled_effect"
     REPEAT_OF_SETTLED_EFFECT = "repeat_of_settled_effect"
+    REPEAT_OF_EFFECT_SETTLED_MEANWHILE = "repeat_of_effect_settled_meanwhile"
     # Responses of calls that were dispatched
     REFUSED_WITHOUT_EFFECT = "refused_without_effect"
     RESULT_TOO_LARGE = "result_too_large"
@@ -88,6 +89,10 @@ _VERSION_1: Mapping[str, str] = {
     SentenceId.REPEAT_OF_SETTLED_EFFECT: (
         "Not executed: an equal call of {tool} in this turn had this effect already, as was settled after an"
         " interruption, and nobody could be asked whether to repeat it. Its answer stands in the history."
+    ),
+    SentenceId.REPEAT_OF_EFFECT_SETTLED_MEANWHILE: (
+        "Not executed: an earlier call of {tool} had this effect already, as was settled while this run was under way,"
+        " and nobody could be asked whether to repeat it. Inspect before acting."
     ),
     SentenceId.REFUSED_WITHOUT_EFFECT: "The tool refused before it did anything: {detail}",
     SentenceId.RESULT_TOO_LARGE: (

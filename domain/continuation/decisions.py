@@ -11,6 +11,7 @@ from ..decision import Decision, Refusal, misfit
 from ..events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened, RunStatus, StartKind
 from ..events.session import RunKind
 from ..identifiers import RunId
+from ..operation.watch_list import of_other_turns
 from ..reasons import WriteRefusal
 from ..recovery.resolver import resolve
 from ..run.seals import claimed as claimed_before
@@ -108,7 +109,10 @@ def start(session: Session, source: Run, target: Run, command: StartContinuation
         return refusal
     taken, messages = take_inbox(session, command.started)
     budget = () if command.budget is None else (command.budget,)
-    return (*taken, command.started, *budget, *command.host_messages, *messages)
+    claimed = continuation_of(source, target).claimed
+    lineage = () if claimed is None else tuple(segment.run_id for segment in claimed.segments)
+    told = of_other_turns(session, command.started, lineage)
+    return (*told, *taken, command.started, *budget, *command.host_messages, *messages)
 
 
 def repair(session: Session, source: Run, target: Run, command: RepairContinuation) -> Decision:

@@ -5,20 +5,20 @@ The facts are derived from the one that makes an outcome uncertain or certain, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..events.assembling import assembled
 from ..events.derived import Derived, derived_id
 from ..events.event import Event, SessionEvent
-from ..events.session import ClearedBy, EffectCleared, EffectWatched, WatchStatus
+from ..events.session import ClearedBy, EffectCleared, EffectWatched, OperationAttested, WatchStatus
 from ..events.tool import Effect, RecoveryMode, Statement, ToolAttested, ToolRecoveryDecided, ToolResponded
-from ..identifiers import OperationId
+from ..identifiers import OperationId, RunId
 from ..session.state import Session
 from .repeat_guard import arguments_only_hash
 from .state import Operation, Phase
 
 _OF_THE_TURN = frozenset({WatchStatus.RECOVERED, WatchStatus.ATTESTED})
-"""An effect that is certain is watched for the continuation of its turn only."""
+"""An effect that is certain is watched for the continuation of its turn only, else until the model is told of it."""
 
 
 def is_certain(watched: EffectWatched) -> bool:
@@ -92,6 +92,14 @@ def attested(session: Session, operation: Operation, statement: ToolAttested) ->
     return _certain(session, operation, statement, status, ClearedBy.ATTESTED)
 
 
+def attested_in_session(session: Session, operation: Operation, said: OperationAttested) -> tuple[SessionEvent, ...]:
+    """As `attested`, of a statement that the session takes, since the run takes no more facts."""
+    if said.statement is Statement.OVER or said.operation_id not in session.watched:
+        return ()
+    status = WatchStatus.ATTESTED if said.statement is Statement.COMPLETED else None
+    return _certain(session, operation, said, status, ClearedBy.ATTESTED)
+
+
 def _certain(
     session: Session, operation: Operation, seed: Event, status: WatchStatus | None, by: ClearedBy
 ) -> tuple[SessionEvent, ...]:
@@ -99,9 +107,10 @@ def _certain(
     if dispatch is None or dispatch.contract.mode is RecoveryMode.REPLAY_SAFE:
         return ()
     may_be_continued = session.head is not None and session.head.run_id == dispatch.run_id
-    if status is not None and may_be_continued:
+    watched = dispatch.operation_id in session.watched
+    if status is not None and (watched or may_be_continued):  # a run that goes on was shown it as unknown: ADR 0014
         return (_watched(seed, operation, status),)
-    if dispatch.operation_id in session.watched:
+    if watched:
         return cleared(seed, (dispatch.operation_id,), by)
     return ()
 
@@ -110,6 +119,13 @@ def of_ended_turn(session: Session, seed: Event) -> tuple[EffectCleared, ...]:
     """Stop watching what was watched for the turn that `seed` leaves behind."""
     of_the_turn = [effect.operation_id for effect in session.watched.values() if effect.status in _OF_THE_TURN]
     return cleared(seed, of_the_turn, ClearedBy.TURN_ENDED)
+
+
+def of_other_turns(session: Session, seed: Event, lineage: Collection[RunId]) -> tuple[EffectCleared, ...]:
+    """Stop watching what became certain of turns that are not continued here: the first commit tells the model."""
+    told = [effect.operation_id for effect in session.watched.values() if is_certain(effect)]
+    others = [one for one in told if session.watched[one].run_id not in lineage]
+    return cleared(seed, others, ClearedBy.TURN_ENDED)
 
 
 def cleared(

@@ -8,10 +8,9 @@ from __future__ import annotations
 from ..commands import AttestInSession
 from ..decision import Decision, Refusal, misfit
 from ..events.event import Event
-from ..events.session import ClearedBy
 from ..events.tool import Statement
 from ..operation.state import Operation, operation_by_id
-from ..operation.watch_list import cleared
+from ..operation.watch_list import attested_in_session
 from ..reasons import WriteRefusal
 from ..recovery.bundle_rules import BundleRule
 from ..run.state import Run
@@ -38,8 +37,7 @@ def attest(session: Session, suspected: Run, command: AttestInSession) -> Decisi
     if refusal := unsayable(command.notice) or _uncalled_for(session, operation, command):
         return refusal
     facts: tuple[Event, ...] = (attested,)
-    if attested.statement is not Statement.OVER and attested.operation_id in session.watched:
-        facts += cleared(attested, (attested.operation_id,), ClearedBy.ATTESTED)
+    facts += attested_in_session(session, operation, attested)
     return facts if command.notice is None else (*facts, command.notice)
 
 

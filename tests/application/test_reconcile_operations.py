@@ -26,7 +26,7 @@ from safepoint.application.settlement import SaidBy
 from safepoint.application.stopping import Stopping
 from safepoint.domain.errors import RefusedWithoutEffect, StoreFull, StoreUnavailable
 from safepoint.domain.events.model import HostMessage
-from safepoint.domain.events.session import EffectCleared
+from safepoint.domain.events.session import ClearedBy, EffectCleared
 from safepoint.domain.events.tool import (
     Effect,
     Observation,
@@ -686,11 +686,12 @@ def test_a_later_turn_is_told_once_what_became_of_a_call_that_it_was_shown_as_un
     (one,) = go(lambda: process.reconcile([act])).operations
     assert (one.operation_id, one.run_id) == (operation_id, first)
     assert one.became == Completed(Observation.REDELIVERED, is_error=False)
-    cleared = [event for event in process.session_events() if isinstance(event, EffectCleared)]
-    assert [event.operation_id for event in cleared] == [operation_id]
+    assert list(process.world.store.views.unsettled(SESSION)) == []
     told = go(lambda: process.turn("and?", PlannedModel([says("ok")]), [act]))
     (message,) = process.of(told.run_id, HostMessage)
     assert 'has since been settled: it was done, with this result: {"receipt":7}' in message.text
+    cleared = [event for event in process.session_events() if isinstance(event, EffectCleared)]
+    assert [(event.operation_id, event.by) for event in cleared] == [(operation_id, ClearedBy.TURN_ENDED)]
     later = go(lambda: process.turn("and now?", PlannedModel([says("ok")]), [act]))
     assert process.of(later.run_id, HostMessage) == []
     check_sound(process, first)

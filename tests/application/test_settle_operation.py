@@ -21,7 +21,7 @@ from safepoint.domain.errors import StoreFull, StoreUnavailable
 from safepoint.domain.events.event import Json
 from safepoint.domain.events.model import HostMessage
 from safepoint.domain.events.run import RunStatus
-from safepoint.domain.events.session import EffectCleared, EffectWatched, NoticePosted, OperationAttested
+from safepoint.domain.events.session import EffectCleared, EffectWatched, NoticePosted, OperationAttested, WatchStatus
 from safepoint.domain.events.tool import Effect, Statement, ToolAttested, ToolResponded
 from safepoint.domain.identifiers import OperationId, RunId
 from safepoint.domain.planning.outcome import Park
@@ -196,7 +196,9 @@ def test_in_a_claimed_run_the_session_is_told_and_nothing_of_the_run_changes() -
     assert process.stored_bytes(source) == before
     attested = [event for event in process.session_events() if isinstance(event, OperationAttested)]
     assert [(one.by, one.note, one.statement) for one in attested] == [("ada", "seen", COMPLETED)]
-    assert process.ledger.session(SESSION).watched == {}
+    (watched,) = process.ledger.session(SESSION).watched.values()
+    assert (watched.operation_id, watched.status) == (dispatch.operation_id, WatchStatus.ATTESTED)
+    assert list(process.world.store.views.unsettled(SESSION)) == []
     assert refused(process, said(dispatch.operation_id, NOT_EXECUTED)) is SettlementRefusal.ALREADY_ATTESTED
     again = go(lambda: process.resume(PlannedModel([says("done")]), failing))
     assert isinstance(again, Continued)

@@ -15,6 +15,7 @@ from safepoint.adapters.memory.tables import Failure
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.live_runs import LiveRun
 from safepoint.application.ownership import SessionBusy
+from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import RunLimits
 from safepoint.application.run_turn import TurnResult
 from safepoint.domain.errors import RefusedWithoutEffect
@@ -31,6 +32,7 @@ from safepoint.domain.identifiers import RunId
 from safepoint.domain.reasons import FailureClass, ResponseCode, VerdictReason
 from safepoint.domain.recovery.verdict import VerdictStatus
 from safepoint.domain.replay.items import HostItem
+from safepoint.ports.provider_failures import ProviderFailed
 from safepoint.ports.tool_catalog import ToolContext
 
 from .wiring import SESSION, Process, beside, check_sound, go, until
@@ -268,6 +270,60 @@ def test_a_turn_that_began_meanwhile_is_told_once_about_an_outcome_that_came_lat
         check_sound(process, result.run_id)
     assert len(told[0]) == 1
     assert "act" in told[0][0]
+
+
+def shown_as_unknown(process: Process, act: Stuck, first: RunId, *steps: Any) -> TurnResult:
+    """A turn whose model is shown the stuck call as unknown, whose outcome comes while it waits, and that goes on."""
+
+    @tool(recovery="replay_safe")
+    async def wait() -> str:
+        """Wait until the outcome of the earlier call is there."""
+        act.let_go.set()
+        await until(lambda: process.verdicts(first)[0].status is VerdictStatus.COMPLETED)
+        return "waited"
+
+    model = PlannedModel([calls(("wait", {})), *steps])
+    return go(lambda: process.turn("what now?", model, [wait, act.function]))
+
+
+def test_f9_an_outcome_that_comes_during_a_later_run_which_was_shown_it_as_unknown_still_guards_against_its_repeat(
+    stuck: Callable[..., Stuck],
+) -> None:
+    act = stuck(timeout_seconds=SOON)
+    process = Process(cancel_bound_seconds=SOON)
+    first = ends_not_over(process, act)
+    later = shown_as_unknown(process, act, first.run_id, calls(("act", {})), says("I see."))
+    refused = process.response(later.run_id, "act")
+    assert refused.code == ResponseCode.REPEAT_OF_UNSETTLED_EFFECT
+    assert "had this effect already, as was settled while this run was under way" in str(refused.result)
+    assert process.dispatches(later.run_id)[-1].tool_name == "wait"
+    assert list(process.world.store.views.unsettled(SESSION)) == [], "nothing of it is in doubt any more"
+    model = PlannedModel([calls(("act", {})), says("ok")])
+    told = go(lambda: process.turn("do it once more", model, [act.function]))
+    assert any(isinstance(item, HostItem) and "settled" in item.text for item in model.asked[0].request.history)
+    assert process.response(told.run_id, "act").result == "acted after all", "told of it, the model may mean it again"
+    check_sound(process, later.run_id)
+    check_sound(process, told.run_id)
+
+
+def test_f9_once_a_continuation_is_told_of_an_outcome_of_another_turn_its_repeat_is_its_own_decision(
+    stuck: Callable[..., Stuck],
+) -> None:
+    act = stuck(timeout_seconds=SOON)
+    process = Process(cancel_bound_seconds=SOON)
+    first = ends_not_over(process, act)
+    later = shown_as_unknown(process, act, first.run_id, ProviderFailed("down"))
+    assert [one.status for one in process.ledger.session(SESSION).watched.values()] == [WatchStatus.RECOVERED]
+
+    @tool(recovery="replay_safe")
+    async def wait() -> str:
+        """Wait until the outcome of the earlier call is there."""
+        return "waited"
+
+    continued = go(lambda: process.resume([calls(("act", {})), says("ok")], [wait, act.function]))
+    assert isinstance(continued, Continued)
+    assert process.response(continued.run_id, "act").result == "acted after all"
+    assert later.run_id != continued.run_id
 
 
 def test_an_outcome_that_comes_while_the_run_is_still_open_is_an_ordinary_t2(stuck: Callable[..., Stuck]) -> None:

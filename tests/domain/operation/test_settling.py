@@ -245,16 +245,18 @@ def test_while_the_run_may_be_continued_a_certain_effect_is_watched_for_its_turn
     assert given.watched() == ({} if status is None else {"op-r-a": status})
 
 
-@pytest.mark.parametrize(("make", "_status", "by"), CERTAIN.values(), ids=CERTAIN)
-def test_once_the_session_has_moved_on_a_certain_effect_is_cleared(
-    make: Make, _status: str | None, by: ClearedBy | None
+@pytest.mark.parametrize(("make", "status", "by"), CERTAIN.values(), ids=CERTAIN)
+def test_once_the_session_has_moved_on_what_was_done_is_watched_until_the_model_is_told_and_the_rest_is_cleared(
+    make: Make, status: str | None, by: ClearedBy | None
 ) -> None:
     given = Interrupted()
     given.session += [Facts("r2").admitted()]
     written = given.settle(make(given))
     cleared = [(event.operation_id, event.by) for event in written if isinstance(event, EffectCleared)]
-    assert cleared == ([] if by is None else [("op-r-a", by)])
-    assert not [event for event in written if isinstance(event, EffectWatched)]
+    watched = [(event.operation_id, event.status) for event in written if isinstance(event, EffectWatched)]
+    certain = status in (WatchStatus.RECOVERED, WatchStatus.ATTESTED)
+    assert cleared == ([] if by is None or certain else [("op-r-a", by)])
+    assert watched == ([("op-r-a", status)] if certain else [])
 
 
 def test_an_effect_that_was_shown_as_unknown_is_cleared_by_an_attestation_that_rewrites_nothing() -> None:

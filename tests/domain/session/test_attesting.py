@@ -15,6 +15,7 @@ from safepoint.domain.events.session import (
     NoticePosted,
     OperationAttested,
     RunAbandoned,
+    WatchStatus,
 )
 from safepoint.domain.events.tool import Effect, Statement
 from safepoint.domain.reasons import WriteRefusal
@@ -57,14 +58,18 @@ def abandoned_run() -> tuple[Facts, Session, list[Event]]:
 
 
 @pytest.mark.parametrize("statement", [Statement.COMPLETED, Statement.NOT_EXECUTED])
-def test_it_is_remembered_the_effect_is_watched_no_more_and_the_next_run_is_told(statement: Statement) -> None:
+def test_it_is_remembered_the_effect_is_not_in_doubt_any_more_and_the_next_run_is_told(statement: Statement) -> None:
     r, session, events = claimed_run()
     assert list(session.watched) == [r.operation("a")]
     command = said(r, statement, notice=r.notice())
-    attested, cleared, notice = accepted(attest(session, run_of(events), command))
+    attested, became, notice = accepted(attest(session, run_of(events), command))
     assert (attested, notice) == (command.attested, command.notice)
-    assert isinstance(cleared, EffectCleared)
-    assert (cleared.operation_id, cleared.by) == (r.operation("a"), ClearedBy.ATTESTED)
+    if statement is Statement.NOT_EXECUTED:
+        assert isinstance(became, EffectCleared)
+        assert (became.operation_id, became.by) == (r.operation("a"), ClearedBy.ATTESTED)
+    else:  # the run that goes on was never told that it happened
+        assert isinstance(became, EffectWatched)
+        assert (became.operation_id, became.status) == (r.operation("a"), WatchStatus.ATTESTED)
 
 
 def test_an_effect_that_is_not_watched_any_more_is_not_cleared_again() -> None:
