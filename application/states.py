@@ -74,11 +74,9 @@ def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -
     """
     while True:
         rows = reader.read(stream, after=sequence, limit=PAGE)
-        for sealed in unseal_after(sequence, digest, rows):
-            yield sealed
+        sequence, digest = yield from unseal_after(sequence, digest, rows)
         if len(rows) < PAGE:
             return
-        sequence, digest = sealed.sequence, sealed.digest
         del rows  # before the next are there: a page may have PAGE times the size of the largest event
 
 

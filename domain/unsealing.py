@@ -7,7 +7,7 @@ nothing else has to be known of them. The slow way takes whatever is left, and s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from enum import StrEnum
 from functools import cache
 from types import UnionType
@@ -42,12 +42,17 @@ def unseal(record: StoredRecord, sequence: int, previous_digest: str) -> SealedE
     return next(unseal_after(sequence - 1, previous_digest, (record,)))
 
 
-def unseal_after(sequence: int, digest: str, records: Iterable[StoredRecord]) -> Iterator[SealedEvent]:
+def unseal_after(
+    sequence: int, digest: str, records: Iterable[StoredRecord]
+) -> Generator[SealedEvent, None, tuple[int, str]]:
     """Read the rows back that follow a prefix, one by one, each as `unseal`.
 
     Args:
         sequence, digest: of the last event before them; 0 and `FIRST_PREVIOUS_DIGEST` where there is none.
         records: in order, without a gap.
+
+    Returns:
+        Sequence and digest of the last of them.
 
     Raises:
         DamagedEvent: a row is not the event that belongs there.
@@ -65,6 +70,7 @@ def unseal_after(sequence: int, digest: str, records: Iterable[StoredRecord]) ->
             raise _damaged(record, LedgerIssue.CHAIN_BROKEN, "belongs to another stream")
         previous, digest = digest, sha256(prefix + state).hexdigest()
         yield new(SealedEvent, (stream, sequence, event, state, digest, previous))
+    return sequence, digest
 
 
 @cache

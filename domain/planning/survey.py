@@ -145,19 +145,22 @@ class Survey:
         self.spending.feed(event)
 
     def _take_delivery(self, event: ToolDispatched | ToolRedeliveryStarted) -> None:
-        operation_id = event.operation_id
-        earlier = self.deliveries.get(operation_id, ())
+        fields = event.__dict__  # much quicker than attributes of a pydantic model
+        operation_id = fields["operation_id"]
         self.spending.feed(event)
-        self.deliveries[operation_id] = (*earlier, Delivery(operation_id, event.life, event.incarnation_id))
+        # As calling the class would, in half the time.
+        delivery = tuple.__new__(Delivery, (operation_id, fields["life"], fields["incarnation_id"]))
+        self.deliveries[operation_id] = (*self.deliveries.get(operation_id, ()), delivery)
         if type(event) is ToolDispatched:
             self._take_touch(event)
 
     def _take_touch(self, event: ToolDispatched) -> None:
         """What a dispatch may do to files; of a run that is bound to none, no event is kept."""
-        writes = event.contract.mode is not RecoveryMode.REPLAY_SAFE
+        fields = event.__dict__
+        writes = fields["contract"].mode is not RecoveryMode.REPLAY_SAFE
         if self.baseline is None:
             if writes:
-                self.wrote_unbound.add(event.tool_name)
+                self.wrote_unbound.add(fields["tool_name"])
             return
         call = self._calls.pop(event.call_id, None)
         if writes:
