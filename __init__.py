@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .adapters.composition import Composition, Settings
+    from .adapters.composition import Composition
     from .adapters.embedding import happenings as events
     from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
     from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .adapters.embedding.runtime import open_runtime as open  # noqa: A004 (as `open` of other libraries)
     from .adapters.embedding.session import Session
     from .adapters.models.named import NamedModel
+    from .adapters.settings import Settings
     from .adapters.tools.declaration import ToolDefinitionError
     from .adapters.tools.decorator import tool
     from .adapters.tools.promised_tool import contract
@@ -110,7 +111,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "adapters.composition": ("Composition", "Settings"),
+    "adapters.composition": ("Composition",),
     "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
     "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
@@ -120,6 +121,7 @@ _HOMES: Final = {
     "adapters.embedding.runtime": ("Runtime", "open_runtime"),
     "adapters.embedding.session": ("Session",),
     "adapters.models.named": ("NamedModel",),
+    "adapters.settings": ("Settings",),
     "adapters.tools.declaration": ("ToolDefinitionError",),
     "adapters.tools.decorator": ("tool",),
     "adapters.tools.promised_tool": ("contract",),

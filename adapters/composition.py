@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING
 
 from dependency_injector import containers, providers
 
@@ -17,14 +12,10 @@ from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
 from ..application.ownership import SessionOwnership
 from ..application.spines import Spines
-from ..application.stopping import BOUND_SECONDS, OBSERVE_SECONDS_MAX
-from ..domain.errors import SafepointError
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
-from ..domain.identifiers import IncarnationId
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
 from ..ports.handover import Handler
-from ..ports.views import OperationRow
 from .failpoints.killing import failpoints_from
 from .failpoints.null import NoFailpoints
 from .failpoints.store_points import StorePoints
@@ -32,6 +23,7 @@ from .later import later
 from .process.handover import UnixSocketHandover
 from .process.heard_incarnations import HeardIncarnations
 from .process.incarnations import FileLockIncarnations
+from .settings import Settings
 from .sqlite.store import SqliteStore, open_reader, open_store
 from .system.clock import SystemClock
 from .system.ids import Uuid7Ids
@@ -54,7 +46,6 @@ if TYPE_CHECKING:
     from ..application.export_session import ExportSession
     from ..application.forget_session import ForgetSession
     from ..application.give_up_run import GiveUpRun
-    from ..application.host import Automatic, Host, HostParts
     from ..application.import_session import ImportSession
     from ..application.inspect_runs import InspectRuns
     from ..application.inspect_sessions import InspectSessions
@@ -70,7 +61,7 @@ if TYPE_CHECKING:
     from ..application.record_run import RecordRun
     from ..application.record_settled_jobs import RecordSettledJobs
     from ..application.recorded_handles import RecordedHandles
-    from ..application.repair_everything import RepairEverything, RepairStep
+    from ..application.repair_everything import RepairEverything
     from ..application.repair_family import RepairFamily
     from ..application.repair_preview import RepairPreview
     from ..application.repair_session import RepairSession
@@ -120,7 +111,6 @@ else:  # most processes need few of them: each is imported when it is first made
     ExportSession = later("..application.export_session", "ExportSession")
     ForgetSession = later("..application.forget_session", "ForgetSession")
     GiveUpRun = later("..application.give_up_run", "GiveUpRun")
-    HostParts = later("..application.host", "HostParts")
     ImportSession = later("..application.import_session", "ImportSession")
     InspectRuns = later("..application.inspect_runs", "InspectRuns")
     InspectSessions = later("..application.inspect_sessions", "InspectSessions")
@@ -167,66 +157,6 @@ else:  # most processes need few of them: each is imported when it is first made
     store_tag = later(".workspace.naming", "store_tag")
     FoldersInPlace = later(".workspace.isolated_folders", "FoldersInPlace")
     MarkerWorkspaceIdentity = later(".workspace.marker_identity", "MarkerWorkspaceIdentity")
-
-KeyT = TypeVar("KeyT")
-RowT = TypeVar("RowT")
-
-RESUME_VARIABLE = "SAFEPOINT_RESUME"
-AUTO_RESUME_VARIABLE = "SAFEPOINT_AUTO_RESUME"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What one runtime is made with.
-
-    Attributes:
-        store: the database file, absolute.
-        read_only: look only: no byte of the store changes, nothing is owned.
-        cancel_bound_seconds: how long live tools are waited for when a run is stopped, 0 or more.
-        observe_seconds_max: how long a reconciler may take to look at one operation, more than 0; of one that takes
-            longer the operation is left as it is.
-        auto_resume: whether a host continues by itself what a crash interrupted, once; None leaves it to
-            `SAFEPOINT_AUTO_RESUME`, which is off unless it is 1. What a person resumes is not concerned.
-        environment: read for `SAFEPOINT_RESUME`, `SAFEPOINT_AUTO_RESUME`, `SAFEPOINT_OTEL` and, with
-            `SAFEPOINT_TEST_HOOKS=1`, for failpoints.
-    """
-
-    store: Path
-    read_only: bool = False
-    cancel_bound_seconds: float = BOUND_SECONDS
-    observe_seconds_max: float = OBSERVE_SECONDS_MAX
-    auto_resume: bool | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of what is remembered of workspaces, to capture them the sooner."""
-        return Path(f"{os.path.realpath(self.store)}.checkpoints")
-
-    @property
-    def isolated(self) -> Path:
-        """The folder of the workspaces that were made from checkpoints."""
-        store = Path(os.path.realpath(self.store))
-        return store.parent / f"isolated-{store.name}"
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        """The store, what stands beside it, and folders made from checkpoints: never content of a workspace around."""
-        return (f"{os.path.realpath(self.store)}*", f"{self.isolated}/*")
-
-    @property
-    def locks(self) -> Path:
-        """The folder of lock files; one, by whatever name the store was given."""
-        return Path(f"{os.path.realpath(self.store)}.locks")
-
-    def resume_enabled(self) -> bool:
-        """The feature switch of SPEC section 17."""
-        return self.environment.get(RESUME_VARIABLE) != "0"
-
-    def auto_resume_enabled(self) -> bool:
-        """A setting of its own, which means nothing where resuming is switched off (SPEC section 17)."""
-        asked = self.environment.get(AUTO_RESUME_VARIABLE) == "1" if self.auto_resume is None else self.auto_resume
-        return asked and self.resume_enabled()
 
 
 def _store(settings: Settings, points: StorePoints, failpoints: Failpoints) -> SqliteStore:
@@ -498,135 +428,3 @@ class Composition(containers.DeclarativeContainer):
         providers.Callable(held_locks, settings.provided.locks).provider,
         clock,
     )
-
-
-class Runtime:
-    """One store, opened by this process, and the use cases over it; a context manager.
-
-    What was opened is closed in reverse order, the incarnation's lock last, also when opening failed half way.
-
-    Attributes:
-        parts: the composition; a test or an embedder overrides a provider before the runtime is entered.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.parts = Composition(settings=settings)
-        self.parts.check_dependencies()
-        self._closing = ExitStack()
-        self._ownership: SessionOwnership | None = None
-        self._keep_lock_file = True
-
-    def __enter__(self) -> Self:
-        """Open the store; nothing is owned yet.
-
-        Raises:
-            StoreError: it cannot be opened; nothing was left behind.
-        """
-        try:
-            store = self.parts.store()
-            self._closing.callback(self._leave)
-            self._closing.callback(store.close)
-            self._ownership = self.parts.ownership()
-            self._closing.callback(self._look_whether_needed_as_proof)
-            self._closing.callback(self.parts.incarnations().stop_hearing)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
-
-    def host(
-        self,
-        automatic: Automatic | None = None,
-        *,
-        progress: Callable[[RepairStep], None] = lambda step: None,
-        drain_seconds: float | None = None,
-    ) -> Host:
-        """This runtime as a host, not opened yet: repaired strictly before it is ready. It is closed with the host.
-
-        Args:
-            automatic: how interrupted runs are continued, where the settings enable that.
-            progress: told after each batch of repair.
-            drain_seconds: how long live runs are waited for at the end; by default as long as a host does.
-        """
-        from ..application.host import DRAIN_SECONDS, Host
-
-        enabled = self.settings.auto_resume_enabled()
-        return Host(
-            self._open_parts,
-            self.close,
-            automatic=automatic if enabled else None,
-            progress=progress,
-            drain_seconds=DRAIN_SECONDS if drain_seconds is None else drain_seconds,
-        )
-
-    def _open_parts(self) -> HostParts:
-        self.__enter__()
-        parts = self.parts
-        return HostParts(
-            parts.repair_everything(),
-            parts.run_turn(),
-            parts.resume_run(),
-            parts.ownership(),
-            parts.store().views,
-            parts.sink(),
-        )
-
-    @property
-    def deaf(self) -> str | None:
-        """Why a `cancel` from another process cannot be heard here, None while it can or nothing is owned."""
-        deaf: str | None = self.parts.incarnations().deaf
-        return deaf
-
-    def close(self) -> None:
-        """Stop listening, close the store, end this life; idempotent."""
-        self._closing.close()
-
-    def _leave(self) -> None:
-        """End this life as soon as no tool lives on in a thread of this process: until then it has not ended."""
-        if self._ownership is not None:
-            leave = partial(self._ownership.leave, keep_lock_file=self._keep_lock_file)
-            self.parts.live_operations().when_nothing_lives(leave)
-
-    def _look_whether_needed_as_proof(self) -> None:
-        """The lock file stays while a session names this life as its owner, or a delivery of it has no outcome.
-
-        Without it, nobody could ever see that this process has ended. In doubt it stays.
-        """
-        ownership, store = self._ownership, self.parts.store()
-        if ownership is None or not ownership.begun:
-            return
-        me = ownership.incarnation.incarnation_id
-        try:
-            owned = _pages(lambda after: store.owned_sessions(after=after), "", lambda row: row.session_id)
-            open_ = _pages(lambda after: store.views.unsettled(after=after), None, lambda row: row.key)
-            self._keep_lock_file = (
-                len(self.parts.live_operations()) > 0
-                or any(row.incarnation_id == me for row in owned)
-                or any(row.outcome_event_id is None and self._delivered(row, me) for row in open_)
-            )
-        except SafepointError:
-            return
-
-    def _delivered(self, row: OperationRow, me: IncarnationId) -> bool:
-        """Whether this life dispatched an operation, or delivered it again, of which its row has only the event."""
-        if row.incarnation_id == me:
-            return True
-        if row.redeliveries_event_id is None or row.run_id is None:
-            return False
-        run = self.parts.ledger().run(row.run_id)
-        return any(one.incarnation_id == me for one in run.deliveries_of(row.operation_id))
-
-
-def _pages(page: Callable[[KeyT], Sequence[RowT]], first: KeyT, key: Callable[[RowT], KeyT]) -> Iterator[RowT]:
-    """All rows of a paged list."""
-    rows = page(first)
-    while rows:
-        yield from rows
-        rows = page(key(rows[-1]))

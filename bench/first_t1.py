@@ -50,7 +50,8 @@ def reach_t1(store: str) -> None:
     """Import, open a store that is not there yet, and record a run up to its first T1."""
     from pathlib import Path
 
-    from safepoint.adapters.composition import Runtime, Settings
+    from safepoint.adapters.runtime import Runtime
+    from safepoint.adapters.settings import Settings
     from safepoint.domain.commands import OpenRun, PrepareTool, RecordStep
     from safepoint.domain.identifiers import SessionId
     from safepoint.ports.event_store import OwnerGuard

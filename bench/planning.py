@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog, MemoryTool
 from safepoint.adapters.models.script import Script, ScriptedStep
 from safepoint.adapters.models.scripted import ScriptedModel
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.application.agent import Agent
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.domain.identifiers import RunId, SessionId, run_stream

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.application.export_session import ExportSession
 from safepoint.domain.identifiers import SessionId
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.domain.events.event import Event
 from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore, OwnerGuard
 

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import anyio
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.models.script import Script
 from safepoint.adapters.models.scripted import ScriptedModel
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.agent import Agent

@@ -21,7 +21,7 @@ from .persons import person, require_person
 from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..composition import Runtime
+    from ..runtime import Runtime
 
 CHECKPOINTS_VARIABLE: Final = "SAFEPOINT_CHECKPOINTS"
 AUTO: Final = "auto"

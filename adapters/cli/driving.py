@@ -10,7 +10,7 @@ from ...application.agent import Agent
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...domain.events.model import HostMessage
-from ..composition import Runtime
+from ..runtime import Runtime
 from .command_lines import CommandLines
 from .escaping import one_line
 from .interrupts import Interrupts

@@ -11,7 +11,7 @@ from ...domain.events.run import RunStatus
 from ...domain.explanations import explain
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Reason
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents
 from .agents import AgentOptions
 from .command_lines import CommandLines

@@ -12,7 +12,7 @@ from ...domain.errors import SafepointError
 from ...ports.incarnations import Liveness
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, Trust
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..composition import Composition, Runtime
+    from ..composition import Composition
+    from ..runtime import Runtime
 
 
 def person() -> str:

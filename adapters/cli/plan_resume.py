@@ -7,8 +7,8 @@ from pathlib import Path
 from ...application.plan_resume import Planned, PlanRequest
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Continue, Park
-from ..composition import Runtime
 from ..models.named import NamedModel
+from ..runtime import Runtime
 from . import documents, places
 from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines

@@ -11,7 +11,7 @@ from ...application.reconcile_operations import Hands
 from ...application.reconciliation import Left, LeftAlone, Reconciliation
 from ...application.stopping import Stopping
 from ...domain.identifiers import OperationId, SessionId, parse_id
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents
 from .ending import say_repaired
 from .escaping import one_line

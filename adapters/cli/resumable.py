@@ -14,8 +14,8 @@ from ...domain.events.run import Budgets, ExecutionProfile
 from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
-from ..composition import Runtime
 from ..models.by_name import ENDPOINTS, SCRIPTED
+from ..runtime import Runtime
 from .agents import AgentOptions, agent_for_resume
 from .command_lines import CommandLines
 from .content import NOTHING_SAID, keeping

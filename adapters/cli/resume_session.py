@@ -21,7 +21,7 @@ from ...domain.explanations import explain
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Park
 from ...ports.provider_failures import ProviderUnusable
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents, places
 from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines

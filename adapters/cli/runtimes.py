@@ -17,7 +17,8 @@ from .output import Output
 from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..composition import Composition, Runtime
+    from ..composition import Composition
+    from ..runtime import Runtime
     from .failures import Failure
 
 BROKEN_PIPE: Final = 141
@@ -66,14 +67,16 @@ def report(failure: Failure, out: Output, store: Path | None) -> int:
 
 def reading(store: Path) -> Runtime:
     """Open a store to look at it: no byte of it changes, nothing is owned."""
-    from ..composition import Runtime, Settings
+    from ..runtime import Runtime
+    from ..settings import Settings
 
     return Runtime(Settings(store, read_only=True))
 
 
 def writing(store: Path) -> Runtime:
     """Open a store to work in it; it is made where there is none."""
-    from ..composition import Runtime, Settings
+    from ..runtime import Runtime
+    from ..settings import Settings
 
     places.prepare_folder(store)
     return Runtime(Settings(store))
@@ -81,7 +84,8 @@ def writing(store: Path) -> Runtime:
 
 def unopened(store: Path) -> Composition:
     """The parts for a store that is not opened: it may be missing or damaged."""
-    from ..composition import Composition, Settings
+    from ..composition import Composition
+    from ..settings import Settings
 
     parts = Composition(settings=Settings(store))
     parts.check_dependencies()

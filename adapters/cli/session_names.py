@@ -8,7 +8,7 @@ from ...application.inspect_sessions import InspectSessions, SessionSummary
 from ...domain.errors import StoreBehindAnchor, StoreNotAdopted
 from ...domain.identifiers import SessionId, parse_id
 from ...ports.store_keeping import StoreCondition, Trust
-from ..composition import Runtime
+from ..runtime import Runtime
 from .usage import UsageError
 
 LOOKED_AT_MAX = 200

@@ -11,7 +11,7 @@ from ...domain.events.event import Json
 from ...domain.events.tool import Statement
 from ...domain.identifiers import OperationId, parse_id
 from ...domain.tool_results import RESULT_BYTES_MAX
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents
 from .announcing import announcing
 from .escaping import one_line

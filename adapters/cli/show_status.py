@@ -12,7 +12,7 @@ from ...domain.session.state import Session
 from ...ports.incarnations import Liveness
 from ...ports.store_keeping import StoreCondition, Trust
 from ...ports.views import OperationRow, PermissionRow
-from ..composition import Runtime
+from ..runtime import Runtime
 from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line

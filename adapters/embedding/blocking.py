@@ -32,7 +32,8 @@ from ...domain.planning.outcome import Plan
 from ...domain.replay.items import Item
 from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
-from ..composition import Composition, Settings
+from ..composition import Composition
+from ..settings import Settings
 from .happenings import ContentNotBound, Watch
 from .messages import Format
 from .own_process import OpenedBeforeFork

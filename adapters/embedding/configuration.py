@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from ...application.stopping import BOUND_SECONDS, OBSERVE_SECONDS_MAX
-from ..composition import RESUME_VARIABLE, Settings
+from ..settings import RESUME_VARIABLE, Settings
 from .blocking import SyncRuntime
 from .parts import ConfigurationUnusable, Model, Permission, Tools
 from .runtime import Runtime

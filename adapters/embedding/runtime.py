@@ -18,8 +18,9 @@ from ...application.agent import Agent
 from ...application.repair_everything import RepairReport, RepairStep
 from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
-from ..composition import Composition, Settings
-from ..composition import Runtime as Opened
+from ..composition import Composition
+from ..runtime import Runtime as Opened
+from ..settings import Settings
 from .own_process import OpenedBeforeFork, OwnProcess
 from .parts import Keep, Model, Permission, Tools, catalog_of, gate_of, model_of, placed
 from .session import Session

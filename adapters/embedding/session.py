@@ -35,8 +35,9 @@ from ...domain.planning.outcome import Plan
 from ...ports.provider_failures import ProviderUnusable
 from ...ports.tool_catalog import ToolContext
 from ...ports.views import OperationRow, PermissionRow
-from ..composition import Composition, Settings
+from ..composition import Composition
 from ..models.named import NamedModel
+from ..settings import Settings
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
 from .own_process import OwnProcess
 from .recorded import RecordedRun

@@ -13,11 +13,13 @@ import anyio
 import pytest
 from dependency_injector import errors, providers
 
-from safepoint.adapters.composition import Composition, Runtime, Settings
+from safepoint.adapters.composition import Composition
 from safepoint.adapters.failpoints.null import NoFailpoints
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.agent import Agent
@@ -263,7 +265,8 @@ def test_a_process_imports_only_what_its_first_dispatch_needs(store: Path) -> No
     """A start costs what is imported: readers of foreign formats, planner and hosts wait until they are asked for."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from safepoint.adapters.composition import Runtime, Settings\n"
+        "from safepoint.adapters.runtime import Runtime\n"
+        "from safepoint.adapters.settings import Settings\n"
         "from safepoint.domain.identifiers import SessionId\n"
         f"with Runtime(Settings(Path({str(store)!r}))) as runtime:\n"
         "    runtime.parts.ledger(), runtime.parts.ownership().own(SessionId('s')), runtime.parts.spines()\n"

@@ -7,10 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from safepoint.adapters.composition import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Runtime, Settings
 from safepoint.adapters.memory.model_provider import PlannedModel
 from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.process.incarnations import FileLockIncarnations
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
 from safepoint.application.auto_resume import Interrupted

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.domain.identifiers import SessionId
 
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 import anyio
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate

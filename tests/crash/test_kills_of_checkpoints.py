@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.git.checkpoints import GitCheckpoints
 from safepoint.adapters.memory.clock import ManualClock
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import Checkpoint
 
 from .harness.fork_server import ForkServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dependency_injector import providers
 
-from safepoint.adapters.composition import Composition, Settings
+from safepoint.adapters.composition import Composition
 from safepoint.adapters.failpoints.null import NoFailpoints
 from safepoint.adapters.memory.background_work import MemoryJobs
 from safepoint.adapters.memory.clock import ManualClock
@@ -18,6 +18,7 @@ from safepoint.adapters.memory.model_provider import calls, says
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog, MemoryTool
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.settings import Settings
 from safepoint.application.agent import Agent
 from safepoint.application.ledger import Ledger
 from safepoint.application.ownership import Owned, SessionOwnership

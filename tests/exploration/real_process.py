@@ -19,10 +19,11 @@ from typing import Any, TypeVar, cast
 
 import anyio
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.adapters.sqlite.store import SqliteStore
 from safepoint.application.agent import Agent
 from safepoint.domain.identifiers import IncarnationId, OperationId, RunId, SessionId

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunClaimed, RunEnded
 from safepoint.domain.events.session import RunAdmitted, RunKind

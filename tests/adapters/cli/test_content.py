@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.git.checkpoints import GitCheckpoints
 from safepoint.adapters.memory.clock import ManualClock
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import Checkpoint
 
 from .program import PAY, WRITE, Program

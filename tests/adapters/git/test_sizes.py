@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.composition import Runtime, Settings
 from safepoint.adapters.git import program
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import CaptureLimits, Checkpoint, Unsupported, WhyUnsupported
 
 from .repositories import captured, checkpoints_of, commit, git, make_repository, write

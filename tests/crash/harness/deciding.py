@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from safepoint.adapters.cli.failures import failure_of
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.application.ledger import CommandLedger
 from safepoint.application.ownership import Owned
 from safepoint.application.spines import Spines

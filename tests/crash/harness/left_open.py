@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.application.ledger import Ledger
 from safepoint.domain.events.run import PrefixRef
 from safepoint.domain.events.session import RunKind

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.domain.commands import CommitRecovery
 from safepoint.domain.events.tool import Disposition, Observation, ToolReconciled, ToolRecoveryDecided
 from safepoint.domain.identifiers import SessionId

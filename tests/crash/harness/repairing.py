@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from safepoint.adapters.composition import Runtime, Settings
+from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.settings import Settings
 from safepoint.application import repair_everything
 
 
