@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ THEIRS = safepoint.NamedModel("openai", "gpt")
 
 def children(folder: Path) -> list[tuple[str, str]]:
     """Session and run of all child runs, as they are stored."""
-    with sqlite3.connect(f"file:{folder / 'store.sqlite'}?mode=ro", uri=True) as database:
+    with closing(sqlite3.connect(f"file:{folder / 'store.sqlite'}?mode=ro", uri=True)) as database:
         return database.execute(
             "SELECT json_extract(state, '$.session_id'), json_extract(state, '$.run_id') FROM stored_events"
             " WHERE topic = 'run.opened.v1' AND json_extract(state, '$.parent_operation_id') IS NOT NULL"
