@@ -1,4 +1,4 @@
-"""Answers cases of the seed's system, a line for a line, as they come."""
+"""Answers cases of Maka, a line for a line, as they come."""
 
 from __future__ import annotations
 

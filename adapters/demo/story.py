@@ -129,4 +129,4 @@ ACTS = (
         Counts(3, 1, 1),
     ),
 )
-"""Every act of the seed's story, with the exact counts that prove it."""
+"""Every act of the story, with the exact counts that prove it."""

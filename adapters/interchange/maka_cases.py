@@ -1,4 +1,4 @@
-"""Judges ledgers of the seed's system by the line: `{"id", "events"}` in, one JSON object out. SPEC section 19.
+"""Judges ledgers of Maka by the line: `{"id", "events"}` in, one JSON object out. SPEC section 19.
 
 Words are those of the recorded cases: `recovery_bundle` where we say `recovered`, and items are `tool_call:<event id>`.
 """

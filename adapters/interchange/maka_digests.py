@@ -1,4 +1,4 @@
-"""The seed system's names for prefixes and boundaries, recomputed to check what an import brings. SPEC section 19.
+"""Maka's names for prefixes and boundaries, recomputed to check what an import brings. SPEC section 19.
 
 Our own boundaries are named by the digest of their last event (SPEC section 6); these are not stored anywhere.
 """

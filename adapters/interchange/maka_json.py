@@ -1,4 +1,4 @@
-"""JSON as the seed's system reads and writes it: doubles, its own key order, and its hash of tool arguments.
+"""JSON as Maka reads and writes it: doubles, its own key order, and its hash of tool arguments.
 
 Ours is RFC 8785 (`domain.canonical`). This encoding exists to read foreign ledgers and check their digests; nothing of
 ours is stored or hashed with it. SPEC section 19.

@@ -1,4 +1,4 @@
-"""The seed system's ledgers: event envelopes, one a line. SPEC section 19.
+"""Maka's ledgers: event envelopes, one a line. SPEC section 19.
 
 The scanner is fed the facts as they are; events for a replay and an import are made beside them.
 """

@@ -1,4 +1,4 @@
-"""The closed shape of the seed system's event envelope. SPEC section 19."""
+"""The closed shape of Maka's event envelope. SPEC section 19."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded cases of the seed's system: every conformance module reads them from here."""
+"""The recorded cases of Maka: every conformance module reads them from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`judge --cases` answers every recorded ledger as the seed's system did, but for the differences that are stated.
+"""`judge --cases` answers every recorded ledger as Maka did, but for the differences that are stated.
 
 The differences and their reasons stand in `test_maka_verdicts` and `test_replay_vectors`; here it is the answers, as
 they are written, that are compared.

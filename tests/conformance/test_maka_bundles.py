@@ -1,4 +1,4 @@
-"""Recovery bundles whose parts were given directly are judged as the seed's system judged them."""
+"""Recovery bundles whose parts were given directly are judged as Maka judged them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The importer reproduces the seed system's encodings byte for byte, case by case."""
+"""The importer reproduces Maka's encodings byte for byte, case by case."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ COMPARED = {
 
 
 def recorded(case: Case) -> Any:
-    """What the seed's system said; of an error only that there was one."""
+    """What Maka said; of an error only that there was one."""
     expect = case["expect"]
     if set(expect) == {"error"}:
         return "refused"

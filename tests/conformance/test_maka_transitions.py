@@ -1,4 +1,4 @@
-"""Which commits may follow which ledger: as the seed's system judged it, but for the stated differences."""
+"""Which commits may follow which ledger: as Maka judged it, but for the stated differences."""
 
 from __future__ import annotations
 

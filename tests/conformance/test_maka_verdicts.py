@@ -1,4 +1,4 @@
-"""Scanner and resolver say of every ledger what the seed's system said, but for the differences stated here."""
+"""Scanner and resolver say of every ledger what Maka said, but for the differences stated here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of the seed's ledgers are what the seed's system made of them, but for the differences stated here.
+"""Histories of Maka's ledgers are what Maka made of them, but for the differences stated here.
 
 A case falls under a difference by a predicate or by its id; every difference must be met, so none outlives its reason.
 """

@@ -1,4 +1,4 @@
-"""The seed system's ledgers as files: judged as they are, and turned into legacy runs of ours."""
+"""Maka's ledgers as files: judged as they are, and turned into legacy runs of ours."""
 
 from __future__ import annotations
 
