@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from ..domain.events.event import Json
 from ..domain.tool_results import PreparedResult
 from ..ports.tool_catalog import BoundCall, ToolContext, is_generator
 from .implementations import Implementations
@@ -38,16 +35,3 @@ def check_function(function: object) -> None:
         raise TypeError(f"a {type(function).__name__} is no function that carries a call out")
     if is_generator(function):
         raise TypeError(f"{function!r} is a generator: calling it runs nothing of it; give one that returns its result")
-
-
-def misfit(function: Callable[..., Any], arguments: Mapping[str, Json]) -> str | None:
-    """Why the function cannot be called with these arguments by name, None where it can, or where nobody knows."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-    try:
-        signature.bind(**arguments)
-    except TypeError as error:
-        return str(error)
-    return None

@@ -27,11 +27,11 @@ from ..ports.checkpoints import NotKept
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
-from ..ports.tool_catalog import BoundCall
+from ..ports.tool_catalog import BoundCall, misfit
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
-from .loop_functions import check_function, misfit
+from .loop_functions import check_function
 from .open_call import Answer, OpenCall, RunStopped, answer_of
 from .own_task import in_a_task_of_its_own
 from .preflight import Refused
@@ -216,8 +216,9 @@ class RecordedRun:
 
         Args:
             call: as `tool_call` takes it.
-            function: gets the stored arguments by name; a synchronous one runs in a thread. None where the tool of the
-                catalog can be run itself, or where there is no such tool.
+            function: gets the stored arguments by name, and first a `ToolContext` where it declares one; a synchronous
+                one runs in a thread. None where the tool of the catalog can be run itself, or where there is no such
+                tool.
 
         Returns:
             What is committed, and what the model is to be shown: a result, an error, or a refusal before any effect.

@@ -132,14 +132,40 @@ def _is(kind: Callable[[object], bool], function: object) -> bool:
     return kind(function) or kind(getattr(type(function), "__call__", None))  # noqa: B004 (it is what is called)
 
 
+def takes_context(function: Callable[..., Any]) -> bool:
+    """Whether its first parameter is declared as a `ToolContext`: it then gets the call's before the arguments."""
+    try:
+        parameters = [*inspect.signature(function, eval_str=True).parameters.values()]
+    except Exception:  # noqa: BLE001 (a signature or an annotation that cannot be read declares nothing)
+        return False
+    return bool(parameters) and parameters[0].annotation is ToolContext
+
+
+def misfit(function: Callable[..., Any], arguments: Arguments) -> str | None:
+    """Why the function cannot be called with these arguments by name, None where it can, or where nobody knows."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*([None] if takes_context(function) else []), **arguments)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
 def calling(function: Callable[..., Any]) -> SyncCall | AsyncCall:
-    """Carry a call out by a function that takes the arguments by name; a synchronous one runs in a thread."""
+    """Carry a call out by a function that takes the arguments by name, and the context first where it declares one.
+
+    A synchronous one runs in a thread.
+    """
+    first = takes_context(function)
 
     def run(arguments: Arguments, context: ToolContext) -> object:
-        return function(**arguments)
+        return function(context, **arguments) if first else function(**arguments)
 
     async def run_async(arguments: Arguments, context: ToolContext) -> object:
-        awaitable: Awaitable[object] = function(**arguments)
+        awaitable: Awaitable[object] = function(context, **arguments) if first else function(**arguments)
         return await awaitable
 
     return AsyncCall(run_async) if is_async(function) else SyncCall(run)

@@ -157,9 +157,9 @@ class RecordedRun:
 
         Args:
             call: as `tool_call` takes it.
-            function: gets the stored arguments by name; a synchronous one runs in a thread, and what it returns is
-                awaited where it can be. None where the tool itself is a function, or where there is no such tool: the
-                call is then refused.
+            function: gets the stored arguments by name, and first a `ToolContext` where it declares one; a synchronous
+                one runs in a thread, and what it returns is awaited where it can be. None where the tool itself is a
+                function, or where there is no such tool: the call is then refused.
 
         Returns:
             The committed answer: a result, an error, or a refusal before any effect.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from ...domain.errors import RefusedWithoutEffect
@@ -18,6 +19,7 @@ from ...ports.tool_catalog import (
     ToolContext,
     calling,
     is_generator,
+    misfit,
 )
 from .declaration import NO_GENERATOR, ByArguments, Declaration, ToolDefinitionError, checked_declaration
 from .promise import bound_call, tool_spec
@@ -49,13 +51,25 @@ class PromisedTool:
         if not isinstance(arguments, dict):
             return SchemaMismatch(self.spec.name, "arguments: an object is expected")
         try:
-            bound = bound_call(self.spec, self._declared, arguments, lambda mode: self._implementation())
+            bound = bound_call(self.spec, self._declared, arguments, lambda mode: self._implementation(arguments))
         except Exception as error:  # noqa: BLE001 (a contract that cannot be told promises nothing: refused)
             return SchemaMismatch(self.spec.name, f"its contract cannot be told for them: {type(error).__name__}")
-        return replace(bound, elsewhere=self._carry_out is None)
+        return replace(bound, elsewhere=self.elsewhere)
 
-    def _implementation(self) -> Implementation:
-        return AsyncCall(_not_here) if self._carry_out is None else calling(self._carry_out)
+    @property
+    def elsewhere(self) -> bool:
+        """Whether only its loop can carry it out."""
+        return self._carry_out is None
+
+    def _implementation(self, arguments: Arguments) -> Implementation:
+        if self._carry_out is None:
+            return AsyncCall(_not_here)
+        wrong = misfit(self._carry_out, arguments)
+        return calling(self._carry_out) if wrong is None else AsyncCall(partial(_misfits, wrong))
+
+
+async def _misfits(wrong: str, arguments: Arguments, context: ToolContext) -> object:
+    raise RefusedWithoutEffect(f"carry_out cannot be called with these arguments: {wrong}")
 
 
 async def _not_here(arguments: Arguments, context: ToolContext) -> object:
@@ -101,7 +115,9 @@ def contract(
             `parent=`; a `reattach` tool. The id of that run is recorded before the call starts, so that recovery finds
             it.
         carry_out: what is called with the arguments, by name, where recovery has to run the tool itself: to read again,
-            or to deliver an idempotent call again. None where only its loop can; recovery then leaves it alone.
+            or to deliver an idempotent call again, with the recorded key. It gets that from a first parameter that is
+            declared as a `ToolContext`, or from `current_call`. None where only its loop can; recovery then leaves it
+            alone. Where it is given, our own loop can carry the tool out, too.
 
     Raises:
         ToolDefinitionError: the declaration contradicts itself.

@@ -140,10 +140,13 @@ def test_a_program_that_set_no_logging_up_reads_nothing_of_ours(tmp_path: Path) 
 def test_an_idempotent_call_is_delivered_again_with_its_recorded_key(tmp_path: Path) -> None:
     killed(tmp_path, "paid", "idempotent")
     (key,) = payments(tmp_path)
-    delivered: list[int] = []
+    delivered: list[tuple[int, str, bool]] = []
 
-    def pay(amount: int) -> str:
-        delivered.append(amount)
+    def pay(context: safepoint.ToolContext, amount: int) -> str:
+        known = safepoint.current_call()
+        assert known is not None
+        assert known.idempotency_key == context.idempotency_key
+        delivered.append((amount, context.idempotency_key, context.redelivery))
         return "paid 5"
 
     def promise(**more: Any) -> Any:
@@ -161,7 +164,7 @@ def test_an_idempotent_call_is_delivered_again_with_its_recorded_key(tmp_path: P
             await say_paid(run)
 
     anyio.run(main)
-    assert delivered == [5]
+    assert delivered == [(5, key, True)]
     assert payments(tmp_path) == [key]
 
 
@@ -490,6 +493,22 @@ def test_a_loop_that_forgets_its_function_is_told_and_may_give_it_after_all(tmp_
             assert run.answer("c1") is None
             assert (await run.call("c1", lambda: "paid")).result == "paid"
             assert (await run.call("c2", None)).code == "unknown_tool"
+            await say_paid(run)
+
+    anyio.run(main)
+
+
+def test_a_function_gets_the_context_that_it_declares(tmp_path: Path) -> None:
+    async def pay(context: safepoint.ToolContext, amount: int) -> str:
+        return f"paid {amount} under {context.idempotency_key}"
+
+    async def main() -> None:
+        async with recording(tmp_path) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+            await run.model_step(asks_to_pay())
+            answer = await run.call("c1", pay)
+            assert str(answer.result).startswith("paid 5 under ")
+            await run.model_step(safepoint.step(safepoint.tool_call("c2", "pay", {"much": 5})))
+            assert (await run.call("c2", pay)).code == "args_schema_mismatch"
             await say_paid(run)
 
     anyio.run(main)

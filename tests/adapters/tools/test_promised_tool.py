@@ -91,8 +91,8 @@ def test_what_can_be_called_here_is_called_with_its_arguments_by_name() -> None:
     async def fetch(url: str) -> str:
         return url.upper()
 
-    reading = bound(contract("look", recovery="replay_safe", carry_out=look))
-    fetching = bound(contract("fetch", recovery="replay_safe", carry_out=fetch))
+    reading = bound(contract("look", recovery="replay_safe", carry_out=look), {"path": "a/b"})
+    fetching = bound(contract("fetch", recovery="replay_safe", carry_out=fetch), {"url": "x"})
     assert not reading.elsewhere
     assert not fetching.elsewhere
     assert isinstance(reading.implementation, SyncCall)
@@ -103,3 +103,18 @@ def test_what_can_be_called_here_is_called_with_its_arguments_by_name() -> None:
         return await fetching.implementation.run({"url": "x"}, NO_CONTEXT)
 
     assert anyio.run(run) == "X"
+
+
+def test_what_cannot_be_called_with_its_arguments_has_no_effect() -> None:
+    def pay(amount: int) -> str:
+        return pytest.fail("it was called")
+
+    call = bound(contract("pay", carry_out=pay))
+    assert isinstance(call.implementation, AsyncCall)
+
+    async def run() -> None:
+        assert isinstance(call.implementation, AsyncCall)
+        with pytest.raises(RefusedWithoutEffect, match="carry_out cannot be called with these arguments"):
+            await call.implementation.run({}, NO_CONTEXT)
+
+    anyio.run(run)
