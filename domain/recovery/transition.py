@@ -1,6 +1,9 @@
 """Which facts may follow which state of a run, by the kind of commit that brings them. SPEC section 7.
 
-Checks in order: sealed, shape, legality. Exact retries and epochs are asked by the ledger before it comes here.
+The aggregates decide this command by command, and no command comes here. Here the same rules are said of any facts, so
+that the cases that another system recorded can be held against them; exact retries and epochs are left out before.
+
+Checks in order: sealed, shape, legality.
 """
 
 from __future__ import annotations
