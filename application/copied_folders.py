@@ -22,10 +22,12 @@ class RunsPlace(NamedTuple):
     identity: str | None
 
 
-def is_elsewhere_too(workspaces: WorkspaceIdentity, seen: WorkspaceSeen, recorded: str) -> bool:
-    """Whether the folder that a run worked in is still there with the same identity: then this one is no move."""
+def twin_at(workspaces: WorkspaceIdentity, seen: WorkspaceSeen, recorded: str) -> WorkspaceSeen | None:
+    """The folder that a run worked in, where it is still there with the same identity: then this one is no move."""
     there = workspaces.observe(recorded) if recorded != seen.canonical_path else None
-    return isinstance(there, WorkspaceSeen) and (there.identity, there.canonical_path) == (seen.identity, recorded)
+    if not isinstance(there, WorkspaceSeen):
+        return None
+    return there if (there.identity, there.canonical_path) == (seen.identity, recorded) else None
 
 
 class WorkspaceCopied(SafepointError):
@@ -52,7 +54,8 @@ class CopiedFolders:
         self._folders_of = folders_of
 
     def other(self, seen: WorkspaceSeen, recorded: str | None = None) -> str | None:
-        """One that is there with the same marker; None where a person said that the one at hand is the workspace.
+        """One that is there with the same marker; None where a person said that the one at hand is the workspace, and
+        not that the other is, too.
 
         Args:
             recorded: where the run in question is by its facts: that it is there counts, whatever was said before.
@@ -60,13 +63,14 @@ class CopiedFolders:
         Raises:
             StoreUnavailable: it could not be looked at.
         """
-        if recorded is not None and is_elsewhere_too(self._workspaces, seen, recorded):
+        if recorded is not None and twin_at(self._workspaces, seen, recorded) is not None:
             return recorded
         known: Sequence[str] = ()
-        if not seen.adopted:
-            with suppress(StoreDamaged):  # of the views, which are made again from the events: nobody knows one now
-                known = self._folders_of(seen.identity)
-        return next((folder for folder in known if is_elsewhere_too(self._workspaces, seen, folder)), None)
+        with suppress(StoreDamaged):  # of the views, which are made again from the events: nobody knows one now
+            known = self._folders_of(seen.identity)
+        twins = (twin_at(self._workspaces, seen, folder) for folder in known)
+        rivals = (one for one in twins if one is not None and (one.adopted or not seen.adopted))
+        return next((one.canonical_path for one in rivals), None)
 
     def require_one(self, folder: str) -> None:
         """Make sure before a new turn that its folder is no copy, nor has one.

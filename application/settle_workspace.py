@@ -19,7 +19,7 @@ from ..domain.sentences import SentenceId
 from ..ports.event_store import EventStore
 from ..ports.views import RunRow, SessionViews
 from ..ports.workspace import WorkspaceIdentity, WorkspaceObservation, WorkspaceSeen
-from .copied_folders import is_elsewhere_too
+from .copied_folders import twin_at
 from .ledger import CommandLedger
 from .lineage import reading_of
 from .ownership import Owned, SessionOwnership
@@ -112,14 +112,15 @@ class SettleWorkspace:
         identities = {seen.identity} | ({seen.renewed_from} if seen.renewed_from else set())
         rows = [row for row in self._heads() if row.workspace_identity in identities]
         runs = [run for row in rows if (run := self._interrupted(row)) is not None and run.identity in identities]
-        folders = {row.cwd for row in rows if row.cwd is not None} | {run.folder for run in runs}
-        others = sorted(folder for folder in folders if is_elsewhere_too(self._workspaces, seen, folder))
+        folders = {run.folder for run in runs}.union(*map(self._views.folders_of, identities))
+        others = sorted(folder for folder in folders if twin_at(self._workspaces, seen, folder) is not None)
         return WorkspaceStanding(seen, tuple(others), tuple(runs))
 
     def adopt(self, folder: str, *, by: str) -> WorkspaceSettled:
         """Take a person's word that this folder is the workspace: its interrupted runs go on here.
 
-        Its marker says so from then on, so that it is said once.
+        Its marker says so from then on, so that it is said once, and the markers of its copies that are known here say
+        so no more: the last word counts.
 
         Args:
             by: who says so; told to the model of each continued run.
@@ -136,6 +137,8 @@ class SettleWorkspace:
             for run in moved:
                 told = f"the work goes on in the folder {seen.canonical_path}, as {by} said."
                 self._write(owned[run.session_id], run, self._transition(run, seen), told)
+            for other in standing.elsewhere:  # where this cannot be noted, two say it, and nobody is believed
+                self._workspaces.disown(other)
             adopted = self._workspaces.adopt(folder)
         if not isinstance(adopted, WorkspaceSeen):
             raise WorkspaceUnusable(adopted)

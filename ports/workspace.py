@@ -106,3 +106,7 @@ class WorkspaceIdentity(Protocol):
         The identity stays. Whole or not at all, whenever it is interrupted. A folder without a marker is only looked
         at.
         """
+
+    @abstractmethod
+    def disown(self, path: str) -> WorkspaceObservation:
+        """Take back what `adopt` noted, at a person's word on another folder; nothing else changes."""

@@ -79,3 +79,10 @@ class MemoryWorkspaces(WorkspaceIdentity):
             if uuid is not None and path not in self._unreadable:
                 self._adopted.add((path, uuid))
             return self.observe(path)
+
+    def disown(self, path: str) -> WorkspaceObservation:
+        """Take that back."""
+        with self._lock:
+            if path not in self._unreadable:
+                self._adopted.discard((path, self._folders.get(path) or ""))
+            return self.observe(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -60,7 +61,11 @@ class MarkerWorkspaceIdentity(WorkspaceIdentity):
 
     def adopt(self, path: str) -> WorkspaceObservation:
         """Replace the marker by one that names the path, too."""
-        return self._with_folder(path, _adopted)
+        return self._with_folder(path, partial(_named, adopted=True))
+
+    def disown(self, path: str) -> WorkspaceObservation:
+        """Replace the marker by one that names no path."""
+        return self._with_folder(path, partial(_named, adopted=False))
 
     def _ensured(self, folder: int, canonical_path: str) -> WorkspaceObservation:
         found = _seen(folder, canonical_path)
@@ -101,8 +106,8 @@ def _seen(folder: int, canonical_path: str, notice: str | None = None) -> Worksp
     return WorkspaceSeen(IDENTITY_PREFIX + found.uuid, canonical_path, notice, before, adopted)
 
 
-def _adopted(folder: int, canonical_path: str) -> WorkspaceObservation:
-    found, adopted = read_marker(folder), path_digest(canonical_path)
-    if isinstance(found, Marker) and found.adopted != adopted:
-        replace_marker(folder, found._replace(adopted=adopted))
+def _named(folder: int, canonical_path: str, *, adopted: bool) -> WorkspaceObservation:
+    found, named = read_marker(folder), path_digest(canonical_path) if adopted else None
+    if isinstance(found, Marker) and found.adopted != named:
+        replace_marker(folder, found._replace(adopted=named))
     return _seen(folder, canonical_path)

@@ -72,6 +72,12 @@ class ProjectIds(WorkspaceIdentity):
             self._written(path, f"{seen.identity}\n{seen.canonical_path}").replace(Path(path, CHOSEN))
         return self.observe(path)
 
+    def disown(self, path: str) -> WorkspaceObservation:
+        """See `WorkspaceIdentity`."""
+        if isinstance(seen := self.observe(path), WorkspaceSeen) and seen.adopted:
+            Path(path, CHOSEN).unlink(missing_ok=True)
+        return self.observe(path)
+
     def _chosen(self, folder: Path, identity: str) -> bool:
         """What a copy brings along names another path, and what was there before a renewal another identity."""
         try:

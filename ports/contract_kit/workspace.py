@@ -167,6 +167,25 @@ class WorkspaceIdentityContract:
         assert not renewed.adopted
         assert seen(workspaces.adopt(path)) == renewed._replace(adopted=True)  # and it is told still what it was
 
+    def test_what_was_said_of_one_folder_is_taken_back_there_alone(
+        self, workspaces: WorkspaceIdentity, folders: Folders
+    ) -> None:
+        original = seen(workspaces.ensure(folders.make("a")))
+        copy = folders.copy(folders.path("a"), "b")
+        for path in (folders.path("a"), copy):
+            workspaces.adopt(path)
+        assert seen(workspaces.disown(folders.path("a"))) == seen(workspaces.observe(folders.path("a"))) == original
+        assert seen(workspaces.disown(folders.path("a"))) == original
+        assert seen(workspaces.observe(copy)).adopted
+
+    def test_what_has_no_identity_is_not_disowned(
+        self, workspaces: WorkspaceIdentity, folders: Folders, unreadable: str
+    ) -> None:
+        bare = folders.make("a")
+        assert isinstance(workspaces.disown(bare), WorkspaceMissing)
+        assert isinstance(workspaces.disown(folders.path("nowhere")), WorkspaceMissing)
+        assert isinstance(workspaces.disown(unreadable), CouldNotLook)
+
     def test_what_has_no_identity_is_not_adopted(
         self, workspaces: WorkspaceIdentity, folders: Folders, unreadable: str
     ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from safepoint.adapters.memory.model_provider import says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.agent import Agent
+from safepoint.application.copied_folders import CopiedFolders, WorkspaceCopied
 from safepoint.application.ownership import SessionBusy
 from safepoint.application.settle_workspace import SettleWorkspace, WorkspaceUnusable
 from safepoint.domain.errors import StoreError
@@ -97,6 +98,31 @@ def test_adopting_twice_writes_once(copied: Resuming) -> None:
     assert settling(copied).adopt(COPY, by="Ada").runs == ()
     assert settling(copied).look(COPY).seen.adopted
     assert len(copied.of(copied.head(), WorkspaceTransitioned)) == 1
+
+
+def test_of_two_words_on_one_workspace_the_last_one_counts(act: Counted) -> None:
+    world = World()
+    process = Resuming(world)
+    go(partial(process.turn, "go", [ACT, says("done")], [act.function]))
+    world.workspaces.copy_folder(WORKSPACE, COPY)
+    settling(process).adopt(WORKSPACE, by="Ada")
+    settling(process).adopt(COPY, by="Ada")
+    CopiedFolders(world.workspaces, world.store.views.folders_of).require_one(COPY)
+    assert not settling(process).look(WORKSPACE).seen.adopted
+
+
+def test_nobody_is_believed_where_two_folders_say_that_they_are_the_workspace(act: Counted) -> None:
+    world = World()
+    process = Resuming(world)
+    go(partial(process.turn, "go", [ACT, says("done")], [act.function]))
+    world.workspaces.copy_folder(WORKSPACE, COPY)
+    for folder in (WORKSPACE, COPY):  # as where the one could not be written when the other was chosen
+        world.workspaces.adopt(folder)
+    copied = CopiedFolders(world.workspaces, world.store.views.folders_of)
+    with pytest.raises(WorkspaceCopied):
+        copied.require_one(COPY)
+    settling(process).adopt(COPY, by="Ada")
+    copied.require_one(COPY)
 
 
 def test_a_renewed_copy_is_another_workspace_and_the_run_stays_in_its_own(copied: Resuming, act: Counted) -> None:

@@ -353,6 +353,9 @@ class GatedWorkspaces(WorkspaceIdentity):
     def adopt(self, path: str) -> WorkspaceObservation:
         raise AssertionError("nobody adopts a workspace here")
 
+    def disown(self, path: str) -> WorkspaceObservation:
+        raise AssertionError("nobody adopts a workspace here")
+
 
 class _Sink(LifecycleSink):
     """Between an approved plan and the look that revalidates it, others may act."""
