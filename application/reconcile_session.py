@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from ..domain.errors import StoreError, WriteRefused
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..ports.views import OperationViews
 from .live_operations import LiveOperations
-from .ownership import Owned, SessionBusy, SessionOwnership
+from .ownership import Owned, SessionOwnership
 from .reconcile_operations import Hands, ReconcileOperations
 from .reconciliation import Reconciliation
 from .record_settled_jobs import RecordSettledJobs
@@ -76,8 +75,4 @@ class ReconcileSession:
     def _give_up(self, owned: Owned) -> None:
         """Release the session as soon as nothing of it lives here: a delivery that was given up may go on."""
         self._ownership.keep(owned)
-        self._live.when_over(owned.session_id, partial(self._release, owned))
-
-    def _release(self, owned: Owned) -> None:
-        with suppress(SessionBusy, StoreError):  # it stays owned, and is released by its next use or with this process
-            self._ownership.release(self._ownership.own(owned.session_id))
+        self._live.when_over(owned.session_id, partial(self._ownership.give_up_unused, owned.session_id))

@@ -7,7 +7,7 @@ everything is.
 
 from __future__ import annotations
 
-from ..domain.errors import StoreError, WriteRefused
+from ..domain.errors import WriteRefused
 from ..domain.identifiers import SessionId
 from ..domain.reasons import WriteRefusal
 from ..ports.views import FamilyViews
@@ -54,17 +54,10 @@ class RepairFamily(Repair):
         if row is None or not self._ownership.may_be_taken(row):
             return
         try:
-            owned = self._ownership.own(session_id)
+            with self._ownership.held(session_id) as owned:
+                self._repair(owned, cancelled_by=cancelled_by)
         except SessionBusy:
             return  # somebody took it just now
-        try:
-            self._repair(owned, cancelled_by=cancelled_by)
-        except StoreError:
-            self._ownership.keep(owned)  # what was written is not known
-            raise
         except WriteRefused as refused:
-            self._ownership.release(owned)
             if refused.code is not WriteRefusal.OWNER_FENCED:
                 raise
-            return
-        self._ownership.release(owned)

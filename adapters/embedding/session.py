@@ -279,13 +279,8 @@ class Session:
 
     def _repair(self) -> Repaired:
         ownership, repair = self._parts.ownership(), self._parts.repair_family()
-        owned = ownership.own(self.session_id)
-        try:
+        with ownership.held(self.session_id) as owned:
             repaired: Repaired = repair(owned)
-        except BaseException:
-            ownership.keep(owned)  # what was written is not known
-            raise
-        ownership.release(owned)
         return repaired
 
     async def reconcile(self, operation_id: OperationId | str | None = None) -> Reconciliation | None:
