@@ -54,6 +54,23 @@ def test_the_twins_take_the_same(blocking: type, twin: type, only_async: set[str
     assert properties[0] - {"agent"} <= properties[1]
 
 
+def test_each_way_to_open_takes_the_same() -> None:
+    """The function, the class, the function for scripts; and what may stand in settings has the same default there."""
+
+    def taken(of: Any) -> dict[str, inspect.Parameter]:
+        return dict(inspect.signature(of).parameters)
+
+    asked = taken(safepoint.open)
+    assert asked == taken(safepoint.open_sync)
+    assert asked == {name: one for name, one in taken(safepoint.Runtime.__init__).items() if name != "self"}
+    in_settings = {name: one.default for name, one in safepoint.Configuration.model_fields.items() if name in asked}
+    by_code = {name for name in taken(safepoint.Configuration.open) if name != "self"}
+    assert set(in_settings) | by_code == set(asked)
+    assert taken(safepoint.Configuration.open) == taken(safepoint.Configuration.open_sync)
+    defaults = {name: one.default for name, one in asked.items() if name != "store"}
+    assert {name: value for name, value in in_settings.items() if name != "store"}.items() <= defaults.items()
+
+
 def test_a_script_runs_turns_and_looks(tmp_path: Path) -> None:
     happenings: list[safepoint.events.Happening] = []
     with opened(tmp_path) as runtime:
