@@ -15,6 +15,7 @@ from ...application.current_call import handed
 from ...application.open_call import CallRefused, OpenCall
 from ...domain.events.tool import ToolCalled
 from ...ports.tool_catalog import BoundCall, ToolCatalog
+from ..embedding.cancelled_body import ends_when_cancelled
 from .messages import result_id, shown
 from .refusals import InterruptInTool, StateDiffers
 from .turn import Turn
@@ -69,7 +70,8 @@ async def _done(operation: OpenCall, request: ToolCallRequest, execute: Execute)
     """Let the graph's own tool do it, with the stored arguments, and declare what came of it."""
     stored = request.override(tool_call={**request.tool_call, "args": operation.arguments})
     try:
-        with handed(operation.context):
+        asynchronous = getattr(request.tool, "coroutine", None) is not None
+        with handed(operation.context), ends_when_cancelled(operation, asynchronous=asynchronous):
             returned = await execute(stored)
     except GraphBubbleUp:
         operation.error("The tool left its call by an interrupt or a jump; its effect is not certain.")

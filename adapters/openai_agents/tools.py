@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import pydantic_core
@@ -17,6 +18,7 @@ from agents.tool_context import ToolContext as TheirContext
 from ...application.current_call import handed
 from ...application.open_call import CallRefused
 from ...domain.canonical import encode
+from ..embedding.cancelled_body import ends_when_cancelled
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
 from ..histories.spelling import result_text
@@ -33,6 +35,7 @@ class RecordedInvoker:
     def __init__(self, tool: FunctionTool, run: RecordedRun) -> None:
         self.run = run
         self._tells_errors = resolve_function_tool_failure_error_function(tool) is not None
+        self._is_async = inspect.iscoroutinefunction(getattr(tool, "__wrapped__", None))
         self._inner = copy.copy(tool)
         self._inner.timeout_behavior = "raise_exception"
         set_function_tool_failure_error_function(self._inner, None)  # an error is recorded as one
@@ -50,7 +53,7 @@ class RecordedInvoker:
             async with self.run.tool_call(ctx.tool_call_id) as operation:
                 arguments = encode(operation.arguments).decode()
                 try:
-                    with handed(operation.context):
+                    with handed(operation.context), ends_when_cancelled(operation, asynchronous=self._is_async):
                         returned = await invoke_function_tool(
                             function_tool=self._inner, context=ctx, arguments=arguments
                         )

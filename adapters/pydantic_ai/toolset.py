@@ -8,11 +8,13 @@ from typing import Any
 import pydantic_core
 from pydantic_ai import CallDeferred, ModelRetry, RunContext, ToolReturn
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets.function import FunctionToolsetTool
 
 from ...application.current_call import handed
 from ...application.open_call import Answer, CallRefused, OpenCall
 from ...domain.canonical import encode
+from ..embedding.cancelled_body import ends_when_cancelled
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
 from ..histories.spelling import result_text
@@ -47,7 +49,7 @@ class RecordedToolset(WrapperToolset[Any]):
             async with self.run.tool_call(call_id) as operation:
                 try:
                     arguments = _stored(operation, tool_args, tool)
-                    with handed(operation.context):
+                    with handed(operation.context), ends_when_cancelled(operation, asynchronous=self._is_async(tool)):
                         returned = await super().call_tool(name, arguments, ctx, tool)
                 except (ApprovalRequired, CallDeferred, AgentUnsupported) as error:
                     problem = _left(name, error, operation)
@@ -59,6 +61,11 @@ class RecordedToolset(WrapperToolset[Any]):
         except CallRefused as refused:
             raise ToolFailed(result_text(refused.answer.result)) from refused
         return _given(operation.answer, returned, problem)
+
+    def _is_async(self, tool: ToolsetTool[Any]) -> bool:
+        """Whether its body is an asynchronous function; of a toolset of one's own nobody knows."""
+        known = isinstance(self.wrapped, FunctionToolset) and isinstance(tool, FunctionToolsetTool)
+        return known and tool.is_async
 
 
 def guarded(toolset: AbstractToolset[Any], run: RecordedRun) -> AbstractToolset[Any]:

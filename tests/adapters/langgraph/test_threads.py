@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -140,6 +141,50 @@ def test_calls_with_effects_run_in_call_order_and_readers_wait_for_nobody(tmp_pa
 
     anyio.run(main)
     assert bank.done == ["begin 1", "paid 1", "begin 2", "paid 2"]
+
+
+@pytest.mark.parametrize("body", ["asynchronous", "in a thread"])
+def test_a_call_whose_graph_is_cancelled_runs_on_only_where_it_is_in_a_thread(tmp_path: Path, body: str) -> None:
+    inside, let_go = threading.Event(), threading.Event()
+
+    async def pay_slowly(amount: int) -> str:
+        """Pay an amount."""
+        inside.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        inside.set()
+        assert let_go.wait(30)
+        return "late"
+
+    asynchronous = body == "asynchronous"
+    tool = StructuredTool.from_function(None if asynchronous else pay, pay_slowly if asynchronous else None, name="pay")
+
+    async def main() -> safepoint.Park | safepoint.Continue:
+        async with opened(tmp_path, [promised(tool)]) as runtime, saver(tmp_path) as checkpoints:
+            threads = Threads(runtime)
+            graph = agent([ASKS, PAID], threads.tool_node([tool]), SafeCheckpointer(checkpoints, threads))
+
+            async def run() -> None:
+                async with threads.turn(graph, "bill", "Pay the bill.") as turn:
+                    await graph.ainvoke(turn.input, turn.config)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(run)
+                assert await anyio.to_thread.run_sync(inside.wait, 30)
+                group.cancel_scope.cancel()
+            session = runtime.session("bill")
+            await session.repair()
+            plan = await session.plan()
+            let_go.set()
+            return plan
+
+    plan = anyio.run(main)
+    assert isinstance(plan, safepoint.Park)
+    running = safepoint.ParkReason.EFFECT_MAY_BE_RUNNING in plan.codes
+    assert running is not asynchronous
 
 
 def test_a_thread_that_somebody_works_on_is_not_safe_to_go_on_for_others(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -195,6 +197,57 @@ def test_calls_beside_one_that_raises_are_torn_and_stay_in_doubt(tmp_path: Path)
     left = run_of(tmp_path, Agent("payer", model=model, tools=[bad, slow]), promised(bad), promised(slow))
     assert left.error is not None
     assert left.outcome.failure is FailureClass.TOOL_NOT_OVER
+
+
+@pytest.mark.parametrize("sibling", ["asynchronous", "in a thread"])
+def test_a_call_that_was_cancelled_beside_one_that_raised_runs_on_only_where_it_is_in_a_thread(
+    tmp_path: Path, sibling: str
+) -> None:
+    inside, let_go = threading.Event(), threading.Event()
+    plans: list[safepoint.Park | safepoint.Continue] = []
+
+    @function_tool(failure_error_function=None)
+    async def bad(amount: int) -> str:
+        assert await anyio.to_thread.run_sync(inside.wait, 30)
+        raise OSError("gone")
+
+    @function_tool
+    async def slow(amount: int) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    @function_tool
+    def stuck(amount: int) -> str:
+        inside.set()
+        assert let_go.wait(30)
+        return "late"
+
+    beside = slow if sibling == "asynchronous" else stuck
+    name = "slow" if sibling == "asynchronous" else "stuck"
+
+    async def main() -> None:
+        named = safepoint.NamedModel("openai", "scripted")
+        promises = [promised(bad), promised(beside)]
+        async with safepoint.open(tmp_path / "store.sqlite", model=named, tools=promises) as runtime:
+            session = runtime.session("bill")
+            with contextlib.suppress(Exception):
+                async with session.record("Pay the bill.") as run:
+                    model = ScriptedModel([asks(("a", "bad", {"amount": 1}), ("b", name, {"amount": 2}))])
+                    made = recorded(Agent("payer", model=model, tools=[bad, beside]), run)
+                    await Runner.run(made, run.history("openai-responses"))
+            plans.append(await session.plan())
+            if sibling == "asynchronous":
+                (one,) = [one for one in await session.unsettled() if one.tool_name == "slow"]
+                await session.settle(one.operation_id, "not_executed", by="ada", note="it was cancelled")
+            let_go.set()
+
+    anyio.run(main)
+    (plan,) = plans
+    assert isinstance(plan, safepoint.Park)
+    running = safepoint.ParkReason.EFFECT_MAY_BE_RUNNING in plan.codes
+    assert running is (sibling == "in a thread")
+    assert safepoint.ParkReason.DANGLING_TOOL_STATE in plan.codes
 
 
 def test_a_tool_that_takes_too_long_is_ended_and_its_effect_is_not_certain(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -246,6 +248,55 @@ def test_calls_beside_one_that_raises_are_torn_and_stay_in_doubt(tmp_path: Path)
     left = recorded(tmp_path, Agent(says(step), tools=[bad, slow]), promised(bad), promised(slow))
     assert isinstance(left.error, OSError)
     assert left.outcome.failure is FailureClass.TOOL_NOT_OVER
+
+
+@pytest.mark.parametrize("sibling", ["asynchronous", "in a thread"])
+def test_a_call_that_was_cancelled_beside_one_that_raised_runs_on_only_where_it_is_in_a_thread(
+    tmp_path: Path, sibling: str
+) -> None:
+    inside, let_go = threading.Event(), threading.Event()
+    plans: list[safepoint.Park | safepoint.Continue] = []
+
+    async def bad(amount: int) -> str:
+        assert await anyio.to_thread.run_sync(inside.wait, 30)
+        raise OSError("gone")
+
+    async def slow(amount: int) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    def stuck(amount: int) -> str:
+        inside.set()
+        assert let_go.wait(30)
+        return "late"
+
+    beside = slow if sibling == "asynchronous" else stuck
+    name = "slow" if sibling == "asynchronous" else "stuck"
+
+    async def main() -> None:
+        named = safepoint.NamedModel("function", "script")
+        promises = [promised(bad), promised(beside)]
+        async with safepoint.open(tmp_path / "store.sqlite", model=named, tools=promises) as runtime:
+            session = runtime.session("bill")
+            with contextlib.suppress(Exception):
+                async with session.record("Pay the bill.") as run:
+                    made = Agent(
+                        says(asks(("a", "bad", {"amount": 1}), ("b", name, {"amount": 2}))), tools=[bad, beside]
+                    )
+                    await made.run(message_history=history(run), capabilities=[Recording(run)])
+            plans.append(await session.plan())
+            if sibling == "asynchronous":
+                (one,) = [one for one in await session.unsettled() if one.tool_name == "slow"]
+                await session.settle(one.operation_id, "not_executed", by="ada", note="it was cancelled")
+            let_go.set()
+
+    anyio.run(main)
+    (plan,) = plans
+    assert isinstance(plan, safepoint.Park)
+    running = safepoint.ParkReason.EFFECT_MAY_BE_RUNNING in plan.codes
+    assert running is (sibling == "in a thread")
+    assert safepoint.ParkReason.DANGLING_TOOL_STATE in plan.codes
 
 
 def test_a_file_that_a_tool_returns_is_no_result_but_its_effect_is_known(tmp_path: Path) -> None:
