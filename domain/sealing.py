@@ -24,8 +24,9 @@ EVENT_BYTES_MAX = 1024 * 1024
 DIGEST_PREFIX = canonical.domain_prefix(EVENT_DOMAIN)
 """What every digest of an event covers before the event's bytes."""
 _PREFIX_HASHED = hashlib.sha256(DIGEST_PREFIX)
-_ATOMS = frozenset({str, int, bool, type(None)})
-_WRITTEN = _ATOMS | {canonical.Fragment}
+ATOMS = frozenset({str, int, bool, type(None)})
+"""Types whose values are spelled as they are: everything else is looked at."""
+_WRITTEN = ATOMS | {canonical.Fragment}
 _REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 
 
@@ -125,7 +126,7 @@ def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> byte
     for name in _loose_members(type(part)):
         member = members[name]
         kind: Any = type(member)
-        if kind not in _ATOMS:
+        if kind not in ATOMS:
             members[name] = _writer_of(kind)(member, levels_left - 1)
     if not _WRITTEN.issuperset(map(type, members.values())):
         return None
@@ -135,19 +136,23 @@ def _quickly(part: BaseModel, members: dict[str, Any], levels_left: int) -> byte
 @cache
 def _loose_members(cls: type[BaseModel]) -> tuple[str, ...]:
     """The members that may be anything but text, words that are text, whole numbers and flags."""
-    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation))
+    return loose_members(cls, ATOMS.__contains__)
 
 
-def _is_atomic(annotation: Any) -> bool:
-    """Whether every value of a type is one of `_ATOMS`."""
+def loose_members(cls: type[BaseModel], is_atom: Callable[[Any], bool]) -> tuple[str, ...]:
+    """The members of a model that may hold anything but values of the types that a caller takes for atoms."""
+    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation, is_atom))
+
+
+def _is_atomic(annotation: Any, is_atom: Callable[[Any], bool]) -> bool:
     origin = get_origin(annotation)
     if origin is Literal:
-        return _ATOMS.issuperset(map(type, get_args(annotation)))
+        return all(is_atom(type(value)) for value in get_args(annotation))
     if origin is Annotated:
-        return _is_atomic(get_args(annotation)[0])
+        return _is_atomic(get_args(annotation)[0], is_atom)
     if origin is not None:
-        return origin in (Union, UnionType) and all(map(_is_atomic, get_args(annotation)))
-    return getattr(annotation, "__supertype__", annotation) in _ATOMS
+        return origin in (Union, UnionType) and all(_is_atomic(one, is_atom) for one in get_args(annotation))
+    return is_atom(getattr(annotation, "__supertype__", annotation))
 
 
 def _word(member: Any, _levels_left: int) -> object:
@@ -155,7 +160,7 @@ def _word(member: Any, _levels_left: int) -> object:
 
 
 def _is_word(kind: type[object]) -> bool:
-    return kind in _ATOMS or issubclass(kind, StrEnum)
+    return kind in ATOMS or issubclass(kind, StrEnum)
 
 
 def _json(value: Any, levels_left: int) -> object:
@@ -168,7 +173,7 @@ def _sequence(members: tuple[Any, ...], levels_left: int) -> object:
     written: list[object] = list(members)
     for place, member in enumerate(members):
         kind: Any = type(member)
-        if kind not in _ATOMS:
+        if kind not in ATOMS:
             written[place] = _writer_of(kind)(member, levels_left - 1)
     text = canonical.encode_written(written) if _WRITTEN.issuperset(map(type, written)) else None
     return _AWKWARD if text is None else canonical.Fragment(text)

@@ -10,8 +10,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable
 from enum import StrEnum
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,9 +20,8 @@ from .events.event import Event, RunEvent, Value
 from .forgetting import FORGOTTEN_TOPIC, tombstone_of
 from .identifiers import RunId, SessionId, run_stream, session_stream
 from .reasons import LedgerIssue
-from .sealing import DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord
+from .sealing import ATOMS, DIGEST_PREFIX, DamagedEvent, SealedEvent, StoredRecord, loose_members
 
-_ATOMS = frozenset({str, int, bool, type(None)})
 _PREVIOUS = b'"previous_digest":"'
 _DIGEST_CHARS = 64
 
@@ -113,7 +111,7 @@ def _quickly(topic: str, state: bytes, sequence: int, previous_digest: str) -> E
     fields = event.__dict__
     for name in shape.loose:
         value = fields[name]
-        if type(value) not in _ATOMS and not _is_plain(value):
+        if type(value) not in ATOMS and not _is_plain(value):
             return None
     sealed = {**fields, "type": topic, "sequence": sequence, "previous_digest": previous_digest}
     return event if canonical.encode_quickly(sealed, _members) == state else None
@@ -141,20 +139,11 @@ def _shape(topic: str) -> _Shape | None:
 
 @cache
 def _loose_fields(cls: type[BaseModel]) -> tuple[str, ...]:
-    return tuple(name for name, field in cls.model_fields.items() if not _is_atomic(field.annotation))
+    return loose_members(cls, _is_atom_or_word)
 
 
-def _is_atomic(annotation: Any) -> bool:
-    """Whether every value of a type is one of `_ATOMS`, or a word of an enumeration."""
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return _ATOMS.issuperset(map(type, get_args(annotation)))
-    if origin is Annotated:
-        return _is_atomic(get_args(annotation)[0])
-    if origin is not None:
-        return origin in (Union, UnionType) and all(map(_is_atomic, get_args(annotation)))
-    kind = getattr(annotation, "__supertype__", annotation)
-    return kind in _ATOMS or (isinstance(kind, type) and issubclass(kind, StrEnum))
+def _is_atom_or_word(kind: Any) -> bool:
+    return kind in ATOMS or (isinstance(kind, type) and issubclass(kind, StrEnum))
 
 
 def _is_plain(value: Any) -> bool:
@@ -170,7 +159,7 @@ def _is_plain(value: Any) -> bool:
             return canonical.is_plain(value)
         members = map(value.__dict__.__getitem__, loose)
     for member in members:
-        if type(member) not in _ATOMS and not _is_plain(member):
+        if type(member) not in ATOMS and not _is_plain(member):
             return False
     return True
 
