@@ -53,13 +53,16 @@ class CallerQueue:
         call = _Call(tickets)
         try:
             with self._door:
-                self._waiting.append(call)
-                if self._leader is None:
+                alone = self._leader is None
+                if alone:
                     self._leader = call
                 else:
                     call.close()
-            if self._leader is not call:
-                call.gate.acquire()
+                    self._waiting.append(call)
+            if alone:
+                self._write_for(call, (call,))
+                return
+            call.gate.acquire()
             if self._leader is call:
                 self._lead(call)
         except BaseException:
@@ -69,10 +72,13 @@ class CallerQueue:
     def _lead(self, leader: _Call) -> None:
         """Write for this caller and for all that wait now; then let the first of those who came meanwhile lead."""
         with self._door:
-            group = [*self._waiting]
+            group = (*self._waiting,)
             self._waiting.clear()
+        self._write_for(leader, group)
+
+    def _write_for(self, leader: _Call, group: tuple[_Call, ...]) -> None:
         try:
-            self._write([ticket for call in group for ticket in call.tickets])
+            self._write(leader.tickets if len(group) == 1 else [ticket for call in group for ticket in call.tickets])
         finally:
             for call in group:
                 if call is not leader:

@@ -1,14 +1,13 @@
-"""One round of a group of commands: each is decided, those accepted are written in one transaction. SPEC section 7.
+"""Rounds of a group of commands: each is decided, those accepted are written in one transaction. SPEC section 7.
 
 A refusal is final only when it was decided on fresh, durable state: anything else is decided again in the next round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import NamedTuple
 
 from ..domain.commands import AnyCommand
@@ -30,9 +29,10 @@ from ..ports.event_store import (
     VersionConflict,
 )
 from ..ports.session_owners import SessionOwners
-from .heads import Heads, Streams
+from .heads import Heads, Proposal
 from .retries import earlier_result
 from .state_cache import StateCache
+from .states import Head
 
 ROUNDS_MAX = 16
 """How often a command is decided anew before the store is called unavailable: each time another writer had won."""
@@ -73,11 +73,11 @@ class _Refused:
 
     ticket: Ticket
     refusal: Refusal
-    streams: Streams = ()
+    decided_on: tuple[tuple[str, int], ...] = ()
 
 
-class CommitRound:
-    """Answers tickets, or leaves them for the next round.
+class CommitRounds:
+    """Answers tickets round by round.
 
     Args:
         store: keeps sealed commits.
@@ -91,60 +91,77 @@ class CommitRound:
         self._states = states
         self._view = _View(store)
         self._heads = Heads(states, self._view.read)
-        self._accepted: list[tuple[Ticket, Commit, Streams]] = []
-        self._refused: list[_Refused] = []
 
-    def __call__(self, tickets: list[Ticket]) -> None:
-        """Decide and write.
+    def __call__(self, tickets: Sequence[Ticket]) -> None:
+        """Decide and write until every ticket has its answer.
 
         Raises:
             StoreError: what was accepted could not be written, or it is not known whether it was.
         """
-        with self._view:
-            for ticket in tickets:
-                try:
-                    self._propose(ticket)
-                except Exception as error:  # noqa: BLE001 (what goes wrong with one does not concern its neighbours)
-                    ticket.error = _told(error)
-        overtaken = self._write() if self._accepted else frozenset()
-        for refused in self._refused:
-            if overtaken.isdisjoint(refused.streams):  # else it was decided on a neighbour that came to nothing
-                try:
-                    self._refuse(refused)
-                except Exception as error:  # noqa: BLE001 (as above)
-                    refused.ticket.error = _told(error)
+        while tickets:
+            self._round(tickets)
+            tickets = [ticket for ticket in tickets if ticket.receipt is None and ticket.error is None]
 
-    def _propose(self, ticket: Ticket) -> None:
-        ticket.rounds += 1
+    def forget(self) -> None:
+        """Start anew after an error that ended a round: what it moved may not be durable."""
+        self._view.close()
+        self._heads = Heads(self._states, self._view.read)
+        self._states.clear()
+
+    def _round(self, tickets: Sequence[Ticket]) -> None:
+        accepted: list[tuple[Ticket, tuple[Head, ...]]] = []
+        commits: list[Commit] = []
+        refused: list[_Refused] = []
+        for ticket in tickets:
+            ticket.rounds += 1
+            try:
+                decided, heads = self._proposed(ticket)
+            except Exception as error:  # noqa: BLE001 (what goes wrong with one does not concern its neighbours)
+                ticket.error = _told(error)
+                continue
+            if type(decided) is tuple:
+                accepted.append((ticket, heads))
+                commits.append(tuple.__new__(Commit, (ticket.guard, decided)))  # as in `guard`
+            elif isinstance(decided, Refusal):
+                refused.append(_Refused(ticket, decided, tuple((head.stream, head.sequence) for head in heads)))
+        self._view.close()
+        overtaken = self._write(accepted, commits, refused) if commits else frozenset[str]()
+        self._heads.keep(except_streams=overtaken)
+        for one in refused:
+            # Else it was decided on a neighbour that came to nothing.
+            if overtaken.isdisjoint(stream for stream, _ in one.decided_on):
+                try:
+                    self._refuse(one)
+                except Exception as error:  # noqa: BLE001 (as above)
+                    one.ticket.error = _told(error)
+
+    def _proposed(self, ticket: Ticket) -> Proposal:
         if ticket.rounds > ROUNDS_MAX:
             raise StoreUnavailable("other writers won every round; try again")
-        decided, streams = self._heads.propose(ticket.command)
-        if isinstance(decided, tuple):
-            self._accepted.append((ticket, tuple.__new__(Commit, (ticket.guard, decided)), streams))  # as in `guard`
-        elif decided is not None:
-            self._refused.append(_Refused(ticket, decided, streams))
+        return self._heads.propose(ticket.command)
 
-    def _write(self) -> frozenset[str]:
+    def _write(
+        self, accepted: list[tuple[Ticket, tuple[Head, ...]]], commits: list[Commit], refused: list[_Refused]
+    ) -> frozenset[str]:
         """Write what was accepted; answers the streams of which something was not stored."""
-        answers = self._store.append([commit for _, commit, _ in self._accepted])
         overtaken: set[str] = set()
-        for (ticket, commit, streams), answer in zip(self._accepted, answers, strict=True):
+        answers = self._store.append(commits)
+        for (ticket, heads), commit, answer in zip(accepted, commits, answers, strict=True):
             if type(answer) is Stored:
-                ticket.receipt = tuple.__new__(Receipt, (commit.events, True))  # in half the time
+                ticket.receipt = tuple.__new__(Receipt, (commit[1], True))  # in half the time
                 continue
-            overtaken.update(streams)
+            overtaken.update(head.stream for head in heads)
             if isinstance(answer, Damaged):
                 ticket.error = StoreDamaged(answer.detail)
             elif (refusal := _refusal(answer)) is not None:
-                self._refused.append(_Refused(ticket, refusal))
-        self._heads.keep(except_streams=overtaken)
+                refused.append(_Refused(ticket, refusal))
         return frozenset(overtaken)
 
     def _refuse(self, refused: _Refused) -> None:
         """Make a refusal final. Order of SPEC section 7: exact retry, epoch, and then what the state does not allow."""
         ticket, refusal = refused.ticket, refused.refusal
         with self._store.snapshot() as reader:
-            if self._states.refresh(refused.streams, reader):
+            if self._states.refresh(refused.decided_on, reader):
                 return  # the state had been behind: decide again
             earlier = earlier_result(ticket.command, reader)
         if isinstance(earlier, tuple):
@@ -162,7 +179,7 @@ class CommitRound:
 
 
 class _View:
-    """One view of the store for all that a round is decided on, opened when something is read; closed with the block.
+    """One view of the store for all that a round is decided on, opened when something is read.
 
     What is overtaken meanwhile is refused by the store, as it is for a state that was read long ago.
     """
@@ -172,15 +189,11 @@ class _View:
         self._open: AbstractContextManager[EventReader] | None = None
         self._reader: EventReader
 
-    def __enter__(self) -> None:
-        """Nothing is read yet."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self, error: BaseException | None = None) -> None:
+        """Let the view go, if it was opened."""
         opened, self._open = self._open, None
         if opened is not None:
-            opened.__exit__(kind, error, traceback)
+            opened.__exit__(None if error is None else type(error), error, None)
 
     def read(self, load: Callable[[EventReader], None]) -> None:
         """Read something; a view in which something could not be read is not used again."""
@@ -191,7 +204,7 @@ class _View:
         try:
             load(self._reader)
         except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
+            self.close(error)
             raise
 
 
@@ -217,4 +230,4 @@ def _refusal(answer: CommitAnswer) -> Refusal | None:
             return None
 
 
-__all__ = ["ROUNDS_MAX", "CommitRound", "Receipt", "Ticket"]
+__all__ = ["ROUNDS_MAX", "CommitRounds", "Receipt", "Ticket"]

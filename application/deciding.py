@@ -98,11 +98,6 @@ def decide(world: World, command: c.AnyCommand) -> Decision:
             assert_never(command)
 
 
-def run_of(command: c.AnyCommand) -> RunId:
-    """The run that a command writes to."""
-    return command.opened.run_id if isinstance(command, c.OpenRun) else command.run_id
-
-
 def source_of(command: c.AnyCommand) -> RunId | None:
     """The claimed run that a continuation's first commit is decided on."""
     if isinstance(command, c.StartContinuation | c.RepairContinuation):
@@ -153,7 +148,7 @@ def _present(*events: Event | None) -> tuple[Event, ...]:
 
 def fits(command: c.AnyCommand) -> Refusal | None:
     """Refuse a command whose candidates do not belong to the session, run and owner that it names: a producer's bug."""
-    run_id, session_id, events = run_of(command), command.session_id, carried(command)
+    run_id, session_id, events = command.run_id, command.session_id, carried(command)
     for event in events:
         kind, fields = type(event), event.__dict__
         if fields["session_id"] != session_id or (kind in RUN_EVENTS and fields["run_id"] != run_id):

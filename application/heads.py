@@ -1,14 +1,14 @@
-"""The states of one group of commands: durable ones, moved on by what was accepted so far. SPEC section 7.
+"""The states that a group of commands is decided on: durable ones, moved on by what was accepted. SPEC section 7.
 
 The one place where a command is decided and its candidates are sealed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..domain.commands import (
     AbandonRun,
@@ -29,14 +29,15 @@ from ..domain.identifiers import RunId, SessionId, run_stream, session_stream
 from ..domain.operation import decisions as operation
 from ..domain.reasons import LedgerIssue, WriteRefusal
 from ..domain.recovery.event_facts import event_facts
-from ..domain.run.state import Run, RunDraft
-from ..domain.sealing import SealedEvent, digest_of, seal
+from ..domain.recovery.facts import Fact
+from ..domain.run.state import Run
+from ..domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of, seal
 from ..domain.session.state import Session
 from ..domain.unsealing import unseal
 from ..ports.event_store import EventReader
-from .deciding import OF_ITS_RUN, World, decide, fits, run_of, source_of
+from .deciding import OF_ITS_RUN, World, decide, fits, source_of
 from .state_cache import StateCache
-from .states import NO_RUN, Head, Read, Readable, advance, contradiction, readable, standing_of
+from .states import Head, Read, Readable, contradiction, readable, standing_of
 
 
 class UnsoundEvent(ValueError):
@@ -51,33 +52,30 @@ class UnsoundEvent(ValueError):
         self.code = code
 
 
-Streams: TypeAlias = tuple[str, ...]
-
-
 class Proposal(NamedTuple):
-    """What was decided, and the streams whose states it was decided on.
+    """What was decided, and the heads that it was decided on.
 
-    `decided` is None where it hangs on a head of this group in a stream that it does not write: no store could tell
-    should that head come to nothing, so it is decided when the head is durable.
+    `decided` is None where it hangs on a head that this group has moved and that it does not write: no store could tell
+    should that come to nothing, so it is decided when the head is durable.
     """
 
     decided: tuple[SealedEvent, ...] | Refusal | None
-    streams: Streams = ()
+    heads: tuple[Head, ...] = ()
 
 
 class Heads:
-    """Decides the commands of one group in order.
+    """Decides the commands of one group in order, and moves the heads of the cache, which are durable between groups.
 
     Args:
-        cache: the durable heads.
+        cache: the heads.
         read: gives a reader of the store.
     """
 
     def __init__(self, cache: StateCache, read: Read) -> None:
         self._cache = cache
         self._read = read
-        self._heads: dict[str, Head] = {}
-        self._moved: set[str] = set()
+        self._moved: list[Head] = []
+        self._spoiled: set[str] = set()
 
     def propose(self, command: AnyCommand) -> Proposal:
         """Decide a command on the present heads, seal what it writes, and move the heads on; all or nothing.
@@ -89,72 +87,74 @@ class Heads:
         """
         if refusal := fits(command):
             return Proposal(refusal)
-        streams, decide, states = self._question(command)
+        heads, decide, states = self._question(command)
         try:
             decided = decide(*states, command)
             if isinstance(decided, Refusal):
-                return Proposal(decided, streams)
-            if self._moved and self._hangs(streams, decided):
-                return Proposal(None, streams)
-            return tuple.__new__(
-                Proposal, (self._advance(decided, streams), streams)
-            )  # in half the time: nearly always
+                return Proposal(decided, heads)
+            if _hangs(heads, decided):
+                return Proposal(None, heads)
+            # As calling the class would, in half the time: nearly always.
+            return tuple.__new__(Proposal, (self._advance(decided, heads), heads))
         except UnsoundEvent as error:
             repeated = error.code == LedgerIssue.DUPLICATE_EVENT_ID
             code = WriteRefusal.DUPLICATE_EVENT_ID if repeated else WriteRefusal.TRANSITION_SHAPE_CONFLICT
-            return Proposal(Refusal(code, str(error)), streams)
+            return Proposal(Refusal(code, str(error)), heads)
         except ValueError as error:  # no canonical form, too large, or a derived fact that cannot be
-            return Proposal(misfit(str(error)), streams)
+            return Proposal(misfit(str(error)), heads)
 
-    def _hangs(self, streams: Streams, decided: Sequence[Event]) -> bool:
-        """Whether one of the streams was moved by this group, and is not written by what was decided on it."""
-        moved = self._moved.intersection(streams)
-        return bool(moved) and not moved.issubset(event.stream for event in decided)
-
-    def _question(self, command: AnyCommand) -> tuple[Streams, Callable[..., Decision], tuple[Any, ...]]:
-        """The streams that a command is decided on, what decides it, and the states that this is given."""
+    def _question(self, command: AnyCommand) -> tuple[tuple[Head, ...], Callable[..., Decision], tuple[Any, ...]]:
+        """The heads that a command is decided on, what decides it, and the states that this is given."""
         of_its_run = OF_ITS_RUN.get(type(command))  # type: ignore[arg-type]  # there are others
         if of_its_run is None and type(command) is not PrepareTool:
-            world, streams = self._world(command)
+            world, heads = self._world(command)
             found = contradiction(world.run) or contradiction(world.source)
             if found is not None and world.damage is None:
                 raise StoreDamaged(found)
-            return streams, decide, (world,)
-        of_session, of_run = streams = _streams_of(command.session_id, run_of(command))
-        session, run = self.head(of_session).session(), self.head(of_run).run()
-        if run.tools.issues:
-            raise StoreDamaged(contradiction(run) or "")
-        return (streams, operation.prepare, (session, run)) if of_its_run is None else (streams, of_its_run, (run,))
+            return heads, decide, (world,)
+        of_session, of_run = _streams_of(command.session_id, command.run_id)
+        session, run = heads = self.head(of_session), self.head(of_run)
+        state = run.run()
+        if state.tools.issues:
+            raise StoreDamaged(contradiction(state) or "")
+        return (
+            (heads, operation.prepare, (session.session(), state))
+            if of_its_run is None
+            else (heads, of_its_run, (state,))
+        )
 
-    def _world(self, command: AnyCommand) -> tuple[World, Streams]:
+    def _world(self, command: AnyCommand) -> tuple[World, tuple[Head, ...]]:
         """Read what a command is decided on that is not decided on its session and run alone."""
-        run_id, streams = run_of(command), [session_stream(command.session_id)]
-        session = self.head(streams[0]).session()
-        run, head, source = NO_RUN, None, NO_RUN
+        heads = {session_stream(command.session_id): self.head(session_stream(command.session_id))}
+
+        def run_head(run_id: RunId) -> Head:
+            stream = run_stream(run_id)
+            return heads.get(stream) or heads.setdefault(stream, self.head(stream))
+
+        (session,) = (head.session() for head in heads.values())
+        run = head = source = None
         # A damaged run can be given up, and must not stop its session afterwards: it is read only where it decides.
         if not isinstance(command, AbandonRun | AttestInSession):
-            streams.append(run_stream(run_id))
-            run = self.head(streams[-1])
+            run = run_head(command.run_id)
         if isinstance(command, OpenRun) and session.head is not None and session.head.run_id not in session.abandoned:
-            streams.append(run_stream(session.head.run_id))
-            head = self.head(streams[-1])
+            head = run_head(session.head.run_id)
         if source_id := source_of(command):
-            streams.append(run_stream(source_id))
-            source = self.head(streams[-1])
+            source = run_head(source_id)
         seen = self._look(command, session)
         world = World(
             session=session,
             head=None if head is None else head.run(),
             head_digest="" if head is None else head.digest,
-            run=run.run() if seen.readable is None else seen.readable.run,
-            run_digest=run.digest,
-            source=source.run(),
+            run=_NO_RUN if run is None else run.run(),
+            run_digest=FIRST_PREVIOUS_DIGEST if run is None else run.digest,
+            source=_NO_RUN if source is None else source.run(),
             ancestors=seen.ancestors,
             foreign=seen.foreign,
             damage=seen.damage,
-            suspected=_NO_RUN if seen.readable is None else seen.readable.suspected,
         )
-        return world, tuple(dict.fromkeys(streams))
+        if seen.readable is not None:
+            world = world._replace(run=seen.readable.run, suspected=seen.readable.suspected)
+        return world, tuple(heads.values())
 
     def _look(self, command: AnyCommand, session: Session) -> _Seen:
         """Read what few commands need beside the states."""
@@ -167,7 +167,7 @@ class Heads:
                 if isinstance(command, AbandonRun) and seen.readable.run.opening is None and seen.damage is None:
                     seen.damage = _never_opened(reader, session, command.run_id)
                 return
-            seen.foreign = standing_of(reader, run_of(command)).foreign
+            seen.foreign = standing_of(reader, command.run_id).foreign
             if isinstance(command, ClaimContinuation):
                 seen.ancestors = tuple(_ancestor(reader, segment) for segment in command.claimed.segments[:-1])
 
@@ -177,81 +177,98 @@ class Heads:
 
     def head(self, stream: str) -> Head:
         """The present head of a stream, read where it is not known. Raises as `propose` does."""
-        known = self._heads.get(stream)
-        if known is None:
-            known = self._heads[stream] = self._cache.get(stream, self._read)
-        return known
+        return self._cache.get(stream, self._read)
 
-    def _advance(self, candidates: Sequence[Event], streams: Streams) -> tuple[SealedEvent, ...]:
-        if len(candidates) == 1:  # T1 and T2, above all
-            event = candidates[0]
-            in_its_run = len(streams) == 2 and type(event) in RUN_EVENTS
-            return (self._advance_by(event, streams[1] if in_its_run else event.stream),)
-        moved: dict[str, Head] = {}
-        drafts: dict[str, RunDraft] = {}  # nobody asks for the states of a run between the facts of one commit
-        sealed: list[SealedEvent] = []
-        for event in candidates:
-            stream = event.stream
-            head = moved.get(stream) or self._heads[stream]
-            one = seal(event, head.sequence + 1, head.digest)
-            sealed.append(one)
-            if type(head.state) is not Run:
-                moved[stream] = advance(head, one)
-                continue
-            draft = drafts.get(stream)
-            if draft is None:
-                draft = drafts[stream] = RunDraft(head.state)
-            _take_sound(draft, event)
-            moved[stream] = Head(one.sequence, one.digest, head.state)
-        for stream, draft in drafts.items():
-            sequence, digest, _ = moved[stream]
-            moved[stream] = Head(sequence, digest, draft.last())
-        self._heads.update(moved)
-        self._moved.update(moved)
-        return tuple(sealed)
+    def _advance(self, candidates: Sequence[Event], heads: tuple[Head, ...]) -> tuple[SealedEvent, ...]:
+        """Seal candidates and fold them in."""
+        written = _sealed(candidates, heads)
+        begun = False
+        try:
+            for head, one in written:
+                state = head.state
+                fact = _sound_fact(state, one.event) if type(state) is Run else None
+                begun = True
+                if not head.moving:
+                    self._cache.hold(head)
+                    self._moved.append(head)
+                head.advance(one, fact)
+                if fact is not None:
+                    _stays_sound(head.run(), one.event)
+                if one.sequence == 1:
+                    self._cache.put(head)
+        except BaseException:
+            if begun:
+                self._spoil(written)
+            raise
+        return (written[0][1],) if len(written) == 1 else tuple([one for _, one in written])
 
-    def _advance_by(self, event: Event, stream: str) -> SealedEvent:
-        sequence, previous_digest, state = head = self._heads[stream]
-        sealed = seal(event, sequence + 1, previous_digest, stream)
-        if type(state) is Run:
-            draft = RunDraft(state)
-            _take_sound(draft, event)
-            # As calling the class would, in half the time.
-            after = tuple.__new__(Head, (sequence + 1, sealed.digest, draft.last()))
-        else:
-            after = advance(head, sealed)
-        self._heads[stream] = after
-        self._moved.add(stream)
-        return sealed
+    def _spoil(self, written: Sequence[tuple[Head, SealedEvent]]) -> None:
+        """Let heads go that hold what is not written after all: there is no way back but to read what is durable."""
+        for head, one in reversed(written):
+            head.sequence = one.sequence - 1  # where it was is all that it is still asked for
+            self._spoiled.add(head.stream)
+            self._cache.drop(head.stream)
 
-    def keep(self, *, except_streams: Iterable[str]) -> None:
+    def keep(self, *, except_streams: Collection[str]) -> None:
         """After COMMIT: the moved heads are durable, but for streams of commits that the store refused."""
-        refused = frozenset(except_streams)
-        for stream in self._moved - refused:
-            self._cache.put(stream, self._heads[stream])
-        self._cache.outdate(refused)
+        if self._spoiled or except_streams:
+            for stream in self._spoiled.union(except_streams):
+                self._cache.drop(stream)
+        for head in self._moved:
+            head.moving = False
+        self._cache.trim()
         self._moved.clear()
+        self._spoiled.clear()
 
 
-_NO_RUN = NO_RUN.run()
+_NO_RUN = Run()
+
+
+def _hangs(heads: tuple[Head, ...], decided: Sequence[Event]) -> bool:
+    """Whether one of the heads was moved by this group, and is not written by what was decided on it."""
+    for head in heads:
+        if head.moving and all(event.stream != head.stream for event in decided):
+            return True
+    return False
+
+
+def _sealed(candidates: Sequence[Event], heads: tuple[Head, ...]) -> Sequence[tuple[Head, SealedEvent]]:
+    """Candidates with the heads that they move, each sealed after those before it."""
+    if len(candidates) == 1 and len(heads) == 2 and type(candidates[0]) in RUN_EVENTS:  # T1 and T2, above all
+        head = heads[1]
+        return ((head, seal(candidates[0], head.sequence + 1, head.digest, head.stream)),)
+    by_stream = {head.stream: head for head in heads}
+    ends = {head.stream: (head.sequence, head.digest) for head in heads}
+    written = []
+    for event in candidates:
+        stream = event.stream
+        sequence, digest = ends[stream]
+        one = seal(event, sequence + 1, digest, stream)
+        ends[stream] = (one.sequence, one.digest)
+        written.append((by_stream[stream], one))
+    return written
 
 
 @lru_cache(maxsize=4096)
-def _streams_of(session_id: SessionId, run_id: RunId) -> Streams:
+def _streams_of(session_id: SessionId, run_id: RunId) -> tuple[str, str]:
     """The same texts each time: they are looked up in many places, and what they hash to is known then."""
     return (session_stream(session_id), run_stream(run_id))
 
 
-def _take_sound(draft: RunDraft, event: Any) -> None:
-    tools = draft.tools
-    identity = tools.identity
+def _stays_sound(run: Run, event: Event) -> None:
+    if run.tools.issues:
+        raise UnsoundEvent(event, run.tools.issues[-1].code)
+
+
+def _sound_fact(run: Run, event: Any) -> Fact:
+    """The fact that an event is, unless it is there already, or of another execution than its run."""
+    identity = run.tools.identity
     fact = event_facts(event, identity)
-    if fact[1] is not identity and draft.opening is not None:  # its identity
+    if fact[1] is not identity and run.opening is not None:  # its identity
         raise UnsoundEvent(event, LedgerIssue.INVOCATION_IDENTITY_CONFLICT)
-    known = len(tools.issues)
-    draft.take_as(event, fact)
-    if len(tools.issues) > known:
-        raise UnsoundEvent(event, tools.issues[-1].code)
+    if run.tools.sequence_of(fact[0]) is not None:
+        raise UnsoundEvent(event, LedgerIssue.DUPLICATE_EVENT_ID)
+    return fact
 
 
 @dataclass(slots=True)

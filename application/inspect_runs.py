@@ -23,7 +23,7 @@ from ..ports.supervised import Overness
 from ..ports.views import RunRow, Views
 from .over import OverJudge, OverState
 from .session_health import Damage
-from .states import Head, advance, empty, events_after, gap_behind
+from .states import Head, events_after, gap_behind
 from .timeline import TimelineFact, fact_of
 
 Attestation: TypeAlias = ToolAttested | OperationAttested
@@ -191,10 +191,10 @@ def _read(
     reader: EventReader, run_id: RunId, facts: deque[TimelineFact], *, full: bool
 ) -> tuple[Head, Damage | None, list[Attestation], _Place]:
     """Fold a run as far as it verifies, and find what a person said of its operations, and where it is to go on."""
-    head, said, place = empty(run_stream(run_id)), list[Attestation](), _Place()
+    head, said, place = Head(run_stream(run_id)), list[Attestation](), _Place()
     try:
         for sealed in events_after(reader, run_stream(run_id), 0, FIRST_PREVIOUS_DIGEST):
-            head = advance(head, sealed)
+            head.advance(sealed)
             if isinstance(sealed.event, ToolAttested):
                 said.append(sealed.event)
             place = place.after(sealed.event)

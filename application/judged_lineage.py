@@ -18,7 +18,6 @@ from ..domain.recovery.scanner import Scanner
 from ..domain.recovery.verdict import Resolution
 from ..domain.run.ending import end_run
 from ..domain.run.state import Run
-from ..domain.run.state import evolve as evolve_run
 from ..domain.sealing import SealedEvent, seal
 from ..domain.session.state import Session
 from ..ports.history_format import ReadRun
@@ -88,7 +87,7 @@ def as_repair_would_leave_it(read: ReadRun, *, foreign: bool) -> ReadRun:
         return read
     run = Run()
     for event in events:
-        run = evolve_run(run, event)
+        run.take(event)
     cancelled = run.cancel_requested is not None
     ended = RunEnded(
         **read.identity._asdict(),
@@ -117,7 +116,7 @@ def _sealed_after(last: SealedEvent, events: Sequence[RunEvent]) -> list[SealedE
 
 
 def _resolved(read: ReadRun, facts: int, *, foreign: bool) -> Resolution:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for fact in read.facts[:facts]:
         scanner.feed(fact)
     return resolve(scanner, foreign=foreign)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from typing import Protocol
 
 from ..domain.commands import AnyCommand
@@ -21,7 +20,7 @@ from ..domain.session.state import Session
 from ..ports.event_store import EventReader, EventStore
 from ..ports.session_owners import SessionOwners
 from .caller_queue import CallerQueue
-from .commit_round import ROUNDS_MAX, CommitRound, Receipt, Ticket
+from .commit_round import ROUNDS_MAX, CommitRounds, Receipt, Ticket
 from .state_cache import StateCache
 from .states import Head, contradiction
 from .uncollected import uncollected
@@ -58,6 +57,7 @@ class Ledger(CommandLedger):
         self._store = store
         self._owners = owners
         self._states = StateCache(cached_streams_max)
+        self._rounds = CommitRounds(store, owners, self._states)
         self._waiting = CallerQueue(self._write)
         self._writer = threading.Lock()
 
@@ -92,11 +92,15 @@ class Ledger(CommandLedger):
             StoreDamaged: its chain does not verify.
             StoreUnavailable: it could not be read.
         """
-        return self._head(session_stream(session_id)).session()
+        state = self._shown(session_stream(session_id))
+        assert isinstance(state, Session)
+        return state
 
     def run(self, run_id: RunId) -> Run:
         """The run's state, from the cache or the store; as fresh as `session`, and raises the same."""
-        return self._head(run_stream(run_id)).run()
+        state = self._shown(run_stream(run_id))
+        assert isinstance(state, Run)
+        return state
 
     def read_anew(self, session_ids: Iterable[SessionId]) -> dict[SessionId, StoreDamaged]:
         """Read several sessions with their open ends, in one view: the head run, and the run that admitted one without
@@ -118,6 +122,7 @@ class Ledger(CommandLedger):
                     damaged[session_id] = StoreDamaged(str(error))
                 except StoreDamaged as error:
                     damaged[session_id] = error
+            self._states.trim()
         return damaged
 
     def _read_open_end(self, session_id: SessionId, reader: EventReader) -> None:
@@ -138,29 +143,31 @@ class Ledger(CommandLedger):
         with self._writer:
             self._states.forget(session_id)
 
-    def _head(self, stream: str) -> Head:
-        if (known := self._states.peek(stream)) is not None:
+    def _shown(self, stream: str) -> Session | Run:
+        if (known := self._states.shown(stream)) is not None:
             return known  # without the lock: whoever waits for a commit need not wait for other sessions'
         with self._writer:
             try:
-                return self._states.get(stream, self._read)
+                state = self._states.get(stream, self._read).shown()
             except DamagedEvent as error:
                 raise StoreDamaged(str(error)) from error
+            self._states.trim()
+            return state
 
     def _read(self, load: Callable[[EventReader], None]) -> None:
         with self._store.snapshot() as reader:
             load(reader)
 
     def _write(self, group: Sequence[Ticket]) -> None:
-        # All that a group is made of lives until it is written, and the collector would walk it several times.
-        with self._writer, uncollected() if len(group) >= _LARGE_GROUP else nullcontext():
+        with self._writer:
             try:
-                left = [*group]
-                while left:
-                    CommitRound(self._store, self._owners, self._states)(left)
-                    left = [ticket for ticket in left if ticket.receipt is None and ticket.error is None]
+                if len(group) < _LARGE_GROUP:
+                    self._rounds(group)
+                else:  # all that it is made of lives until it is written, and the collector would walk it several times
+                    with uncollected():
+                        self._rounds(group)
             except BaseException as error:
-                self._states.clear()
+                self._rounds.forget()
                 told = error if isinstance(error, SafepointError) else StoreUnavailable(f"the writer failed: {error!r}")
                 for ticket in group:
                     if not ticket.done:

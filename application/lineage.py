@@ -65,7 +65,7 @@ def segment_of(sealed: Iterable[SealedEvent], *, foreign: bool, high_water: int 
         foreign: absence proves nothing in this run.
         high_water: the boundary, from 1; by default all events but a claim.
     """
-    scanner, survey, blocks = Scanner.transient(), Survey(), SegmentBlocks()
+    scanner, survey, blocks = Scanner(), Survey(), SegmentBlocks()
 
     def feed(sequence: int, event: Any) -> None:  # a run's event: `isinstance` is slow on pydantic models
         fact = event_facts(event, scanner.identity)

@@ -109,7 +109,7 @@ class _PreviewLedger(CommandLedger):
         return self._read(lambda: self._heads.head(session_stream(session_id)).session())
 
     def run(self, run_id: RunId) -> Run:
-        return self._read(lambda: self._heads.head(run_stream(run_id)).run())
+        return self._read(lambda: self._heads.head(run_stream(run_id)).run().copy())
 
     def execute(self, command: AnyCommand) -> Receipt:
         decided = self._read(lambda: self._heads.propose(command)).decided

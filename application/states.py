@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ..domain.errors import StoreDamaged
 from ..domain.events.tool import ToolCalled, ToolDispatched
 from ..domain.identifiers import RunId, SessionId, run_stream
-from ..domain.run.state import Run, RunDraft
-from ..domain.run.state import evolve as evolve_run
+from ..domain.recovery.facts import Fact
+from ..domain.run.state import Run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..domain.session.state import evolve as evolve_session
@@ -21,12 +21,40 @@ PAGE = 128
 Read: TypeAlias = Callable[[Callable[[EventReader], None]], None]
 
 
-class Head(NamedTuple):
-    """A stream up to its newest event: how many, the digest that names them, and what they amount to."""
+class Head:
+    """A stream up to its newest event: how many, the digest that names them, and what they amount to.
 
-    sequence: int
-    digest: str
-    state: Session | Run
+    It moves in place.
+
+    Attributes:
+        moving: it holds what is not durable yet: only the writer, which moved it, may look at it.
+    """
+
+    __slots__ = ("digest", "moving", "sequence", "state", "stream")
+
+    def __init__(self, stream: str) -> None:
+        self.stream = stream
+        self.sequence = 0
+        self.digest = FIRST_PREVIOUS_DIGEST
+        self.state: Session | Run = Session() if stream.startswith("session:") else Run()
+        self.moving = False
+
+    def advance(self, sealed: SealedEvent, fact: Fact | None = None) -> None:
+        """Fold one more event in; `fact` where it is of a run, and known."""
+        _, self.sequence, event, _, self.digest, _ = sealed
+        # The stream says which events are here: asking pydantic's classes would cost as much as folding one in.
+        of_stream: Any = event
+        state = self.state
+        if type(state) is not Run:
+            self.state = evolve_session(self.session(), of_stream)
+        elif fact is None:
+            state.take(of_stream)
+        else:
+            state.take_as(of_stream, fact)
+
+    def shown(self) -> Session | Run:
+        """The state for whoever looks at it while it goes on."""
+        return self.state.copy() if isinstance(self.state, Run) else self.state
 
     def session(self) -> Session:
         """The state as a session's."""
@@ -34,7 +62,7 @@ class Head(NamedTuple):
         return self.state
 
     def run(self) -> Run:
-        """The state as a run's."""
+        """The state as a run's; it goes on as the head does."""
         assert isinstance(self.state, Run)
         return self.state
 
@@ -43,26 +71,6 @@ class Head(NamedTuple):
         """The session that the stream belongs to, None while it has no event."""
         first = self.state.opened if isinstance(self.state, Session) else self.state.opening
         return None if first is None else first.session_id
-
-
-NO_RUN = Head(0, FIRST_PREVIOUS_DIGEST, Run())
-NO_SESSION = Head(0, FIRST_PREVIOUS_DIGEST, Session())
-
-
-def empty(stream: str) -> Head:
-    """The head of a stream without events."""
-    return NO_SESSION if stream.startswith("session:") else NO_RUN
-
-
-def advance(head: Head, sealed: SealedEvent) -> Head:
-    """Fold one more event in."""
-    state = head.state
-    # The stream says which events are here: asking pydantic's classes would cost as much as folding one in.
-    event: Any = sealed.event
-    if type(state) is Run:
-        # As calling the class would, in half the time: T1 and T2 pass here.
-        return tuple.__new__(Head, (sealed.sequence, sealed.digest, evolve_run(state, event)))
-    return Head(sealed.sequence, sealed.digest, evolve_session(head.session(), event))
 
 
 def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -> Iterable[SealedEvent]:
@@ -81,23 +89,11 @@ def events_after(reader: EventReader, stream: str, sequence: int, digest: str) -
 
 
 def load(reader: EventReader, stream: str, known: Head | None = None) -> Head:
-    """Read a stream to its newest event, from a known head on."""
-    head = known or empty(stream)
-    if head is NO_RUN:
-        return _load_run(reader, stream)
+    """Read a stream to its newest event, from a known head on, which is moved."""
+    head = known or Head(stream)
     for sealed in events_after(reader, stream, head.sequence, head.digest):
-        head = advance(head, sealed)
+        head.advance(sealed)
     return head
-
-
-def _load_run(reader: EventReader, stream: str) -> Head:
-    """Read a whole run: nobody asks for the states between."""
-    draft, last = RunDraft(), None
-    for sealed in events_after(reader, stream, 0, FIRST_PREVIOUS_DIGEST):
-        event: Any = sealed.event  # as in `advance`
-        draft.take(event)
-        last = sealed
-    return NO_RUN if last is None else Head(last.sequence, last.digest, draft.last())
 
 
 def standing_of(reader: EventReader, run_id: RunId) -> Standing:
@@ -140,30 +136,31 @@ def readable(reader: EventReader, run_id: RunId, told: Callable[[SealedEvent], N
         told: told of each event that is vouched for, in order.
     """
     stream = run_stream(run_id)
-    head = empty(stream)
+    head = Head(stream)
+    run = head.run()
     try:
         for sealed in events_after(reader, stream, 0, head.digest):
-            head = advance(head, sealed)
+            head.advance(sealed)
             told(sealed)
     except DamagedEvent as damage:
-        return Readable(head.run(), str(damage), _suspected(reader, stream, head))
-    wrong = contradiction(head.run())
+        return Readable(run, str(damage), _suspected(reader, head))
+    wrong = contradiction(run)
     if wrong is None and reader.standing(run_id).gap:
         wrong = gap_behind(run_id)
-    return Readable(head.run(), wrong, head.run())
+    return Readable(run, wrong, run)
 
 
-def _suspected(reader: EventReader, stream: str, head: Head) -> Run:
+def _suspected(reader: EventReader, head: Head) -> Run:
     """Fold in what was called and dispatched behind the newest event that is vouched for."""
-    run, after = head.run(), head.sequence
-    while rows := reader.read(stream, after=after, limit=PAGE):
+    run, after = head.run().copy(), head.sequence
+    while rows := reader.read(head.stream, after=after, limit=PAGE):
         for row in rows:
             try:
                 event = event_of(row)
             except DamagedEvent:
                 continue
-            if isinstance(event, ToolCalled | ToolDispatched) and event.stream == stream:
-                run = evolve_run(run, event)
+            if isinstance(event, ToolCalled | ToolDispatched) and event.stream == head.stream:
+                run.take(event)
         after = rows[-1].version
     return run
 

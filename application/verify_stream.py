@@ -51,7 +51,7 @@ def verify_stream(reader: EventReader, stream: str) -> StreamRead:
     first = reader.read(stream, limit=1)
     if first and first[0].topic == FORGOTTEN_TOPIC:
         return _verify_forgotten(reader, stream)
-    scanner = Scanner.transient()
+    scanner = Scanner()
     read = 0
     try:
         for sealed in events_after(reader, stream, 0, FIRST_PREVIOUS_DIGEST):

@@ -79,6 +79,11 @@ class OpenRun(Command):
     host_messages: tuple[HostMessage, ...] = ()
     budget: BudgetSet | None = None
 
+    @property
+    def run_id(self) -> RunId:
+        """The run that it opens."""
+        return self.opened.run_id
+
 
 @dataclass(frozen=True, slots=True)
 class Append(Command):

@@ -102,10 +102,10 @@ def seal(event: Event, sequence: int, previous_digest: str, stream: str | None =
         OversizedEvent: it has more than `EVENT_BYTES_MAX` bytes.
     """
     members = event.__dict__.copy()
-    seals = {"type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
-    members.update(seals)
+    members["type"], members["sequence"], members["previous_digest"] = event.topic, sequence, previous_digest
     state = _quickly(event, members, canonical.DEPTH_MAX)
     if state is None:  # the slow way, which says what is wrong
+        seals = {"type": event.topic, "sequence": sequence, "previous_digest": previous_digest}
         state = canonical.encode({**event.model_dump(mode="json"), **seals})
         if _REPLACED in state:
             _refuse_surrogates(event.model_dump())

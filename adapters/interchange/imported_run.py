@@ -104,7 +104,7 @@ def context_of(previous: ReadRun) -> Context:
 
 def resolution_of(run: ReadRun) -> Resolution:
     """The verdicts on a run that is imported: absence proves nothing in it."""
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for fact in run.facts:
         scanner.feed(fact)
     return resolve(scanner, foreign=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Self
 
 from ..identifiers import ExecutionIdentity
-from ..persistent_map import Map, PersistentMap, TransientMap
 from ..reasons import LedgerIssue, ParkReason
 from .operation_record import CallKey, Issue, OperationRecord
 
@@ -15,8 +16,8 @@ FIRST_PREVIOUS_DIGEST = "0" * 64
 class ScanState:
     """Operations, issues and the place in the ledger.
 
-    A transient state changes in place and is for reading a whole ledger. A persistent one shares its past with its
-    forks, so a writer keeps the one from before a commit at no cost. Both run the same code.
+    It changes in place. Whoever wants to know what some facts would make of it feeds them to a fork; whoever wants to
+    look at it while it goes on takes a copy.
 
     Attributes:
         issues: in order of appearance.
@@ -27,20 +28,14 @@ class ScanState:
         absence_unproven: facts may be missing here, so a missing dispatch proves nothing.
     """
 
-    def __init__(
-        self,
-        calls: Map[CallKey, OperationRecord],
-        unanswered: Map[CallKey, None],
-        operations: Map[str, CallKey],
-        seen: Map[str, int],
-        spines: Map[str, ExecutionIdentity],
-    ) -> None:
-        self._calls = calls
-        self._unanswered = unanswered
-        self._operations = operations
-        self._seen = seen
-        self._spines = spines
-        # Whoever made a record may change it in place; after a fork nobody did, so both sides copy before they write.
+    def __init__(self) -> None:
+        self._calls: MutableMapping[CallKey, OperationRecord] = {}
+        self._unanswered: dict[CallKey, None] = {}
+        self._operations: MutableMapping[str, CallKey] = {}
+        self._seen: MutableMapping[str, int] = {}
+        self._spines: dict[str, ExecutionIdentity] = {}
+        self._records = 0
+        # Whoever made a record may change it in place; after a copy nobody did, so both sides copy before they write.
         self._owner = object()
         self.identity: ExecutionIdentity | None = None
         self.digest: str | None = FIRST_PREVIOUS_DIGEST
@@ -53,48 +48,20 @@ class ScanState:
         self.claimed_at = 0
         self.absence_unproven = False
 
-    @classmethod
-    def transient(cls) -> Self:
-        """For one pass over a whole ledger."""
-        calls: TransientMap[CallKey, OperationRecord] = TransientMap()
-        unanswered: TransientMap[CallKey, None] = TransientMap()
-        operations: TransientMap[str, CallKey] = TransientMap()
-        seen: TransientMap[str, int] = TransientMap()
-        spines: TransientMap[str, ExecutionIdentity] = TransientMap()
-        return cls(calls, unanswered, operations, seen, spines)
-
-    @classmethod
-    def persistent(cls) -> Self:
-        """For a writer: its forks cost nothing that grows with the ledger."""
-        calls: PersistentMap[CallKey, OperationRecord] = PersistentMap()
-        unanswered: PersistentMap[CallKey, None] = PersistentMap()
-        operations: PersistentMap[str, CallKey] = PersistentMap()
-        seen: PersistentMap[str, int] = PersistentMap()
-        spines: PersistentMap[str, ExecutionIdentity] = PersistentMap()
-        return cls(calls, unanswered, operations, seen, spines)
+    def copy(self) -> Self:
+        """One with the same past; nothing that either is fed reaches the other. Costs what it holds."""
+        return self._twin({name: {**vars(self)[name]} for name in _MAPS})
 
     def fork(self) -> Self:
-        """A persistent one that goes on from here; nothing that either is fed reaches the other.
+        """One that goes on from here at no cost that grows with the ledger, and is of no use once this one goes on."""
+        return self._twin({name: above(vars(self)[name]) for name in _MAPS})
 
-        O(1) from a persistent one, O(n) from a transient one.
-        """
+    def _twin(self, maps: dict[str, Any]) -> Self:
         twin = object.__new__(self.__class__)
-        twin.__dict__ = self.__dict__.copy()  # this is a part of every T1 and T2
-        if not isinstance(self._seen, PersistentMap):  # as all of a writer's are
-            twin._calls, twin._unanswered = self._calls.fork(), self._unanswered.fork()
-            twin._operations, twin._seen, twin._spines = self._operations.fork(), self._seen.fork(), self._spines.fork()
-        twin._owner = self._owner = object()
+        members, owner = vars(self), object()
+        members["_owner"] = owner
+        vars(twin).update(members, **maps, _unanswered=self._unanswered.copy(), _spines=self._spines.copy())
         return twin
-
-    def last(self) -> Self:
-        """This one, as a persistent one: nothing is fed to it any more but through forks."""
-        self._calls, self._unanswered, self._operations = (
-            self._calls.last(),
-            self._unanswered.last(),
-            self._operations.last(),
-        )
-        self._seen, self._spines = self._seen.last(), self._spines.last()
-        return self
 
     @property
     def has_corruption(self) -> bool:
@@ -127,10 +94,8 @@ class ScanState:
         """The records without a response, in order; costs what is unanswered, not what was ever called."""
         return self._in_order(self._unanswered)
 
-    def _in_order(self, keys: Map[CallKey, OperationRecord] | Map[CallKey, None]) -> list[OperationRecord]:
-        records = [record for key in keys if (record := self._calls.get(key)) is not None]
-        records.sort(key=lambda record: record.index)
-        return records
+    def _in_order(self, keys: Iterable[CallKey]) -> list[OperationRecord]:
+        return sorted(map(self._calls.__getitem__, keys), key=lambda record: record.index)
 
     def _key(self, identity: ExecutionIdentity, call_id: str) -> CallKey:
         """Call ids are unique within one invocation; the run's own needs no pair, which is most of the time."""
@@ -140,15 +105,14 @@ class ScanState:
         return (identity.invocation_id, call_id)
 
     def _new_record(self, key: CallKey, call_id: str, tool_name: str) -> OperationRecord:
-        record = OperationRecord(key, len(self._calls), self._owner, call_id, tool_name)
-        self._calls = self._calls.set(key, record)
+        record = self._calls[key] = OperationRecord(key, self._records, self._owner, call_id, tool_name)
+        self._records += 1
         return record
 
     def _own(self, record: OperationRecord) -> OperationRecord:
         """The record itself if this scanner made it, else a copy that takes its place here."""
         if record.owner is not self._owner:
-            record = record.copy(self._owner)
-            self._calls = self._calls.set(record.key, record)
+            record = self._calls[record.key] = record.copy(self._owner)
         return record
 
     def _report(
@@ -175,3 +139,12 @@ class ScanState:
         if self._issues_of is not self._owner:
             self.issues, self._issues_of = self.issues.copy(), self._owner
         self.issues.append(issue)
+
+
+_MAPS = ("_calls", "_operations", "_seen")
+"""What grows with the ledger; what of it waits is small, and there is one spine."""
+
+
+def above(held: MutableMapping[Any, Any]) -> MutableMapping[Any, Any]:
+    """A map that shows another, and keeps what is put into it to itself."""
+    return ChainMap({}, held)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from ..events.run import TOOL_BOUNDARY_PROTOCOL
 from ..events.tool import Statement
 from ..identifiers import ExecutionIdentity
-from ..persistent_map import TransientMap
 from ..reasons import LedgerIssue, ParkReason
 from .facts import (
     Attested,
@@ -68,10 +67,7 @@ class Scanner(ScanState):
         if event_id in seen:
             self._report(LedgerIssue.DUPLICATE_EVENT_ID, event_id)
             return
-        if isinstance(seen, TransientMap):  # every fact of a whole ledger passes here
-            seen[event_id] = at
-        else:
-            self._seen = seen.set(event_id, at)
+        seen[event_id] = at
         if identity is not self.identity and identity != self.identity:
             self._check_spine(identity, event_id)
         if self.ended_at:
@@ -92,7 +88,7 @@ class Scanner(ScanState):
             self.identity = identity
         known = self._spines.get(identity.invocation_id)
         if known is None:
-            self._spines = self._spines.set(identity.invocation_id, identity)
+            self._spines[identity.invocation_id] = identity
         elif known != identity:
             self._report(LedgerIssue.INVOCATION_IDENTITY_CONFLICT, event_id)
 
@@ -141,7 +137,7 @@ class Scanner(ScanState):
         if record is None:
             record = self._new_record(key, fact.call_id, fact.tool_name)
             record.call, record.call_at = fact, at
-            self._unanswered = self._unanswered.set(key, None)
+            self._unanswered[key] = None
             return
         record = self._own(record)
         if record.call is not None:
@@ -158,7 +154,7 @@ class Scanner(ScanState):
         if record is None:
             record = self._new_record(key, call_id, tool_name)
             record.operation_id, record.dispatch, record.dispatch_at = operation_id, fact, at
-            self._unanswered = self._unanswered.set(key, None)
+            self._unanswered[key] = None
             self._report(LedgerIssue.EVENT_ORDER_CONFLICT, event_id, record)
         else:
             record = self._own(record)
@@ -173,7 +169,7 @@ class Scanner(ScanState):
                 holder.codes += (LedgerIssue.DUPLICATE_OPERATION,)
             return
         record.operation_id, record.dispatch, record.dispatch_at = operation_id, fact, at
-        self._operations = self._operations.set(operation_id, key)
+        self._operations[operation_id] = key
         call, response = record.call, record.response
         if record.tool_name != tool_name or flaw is not None or (call is not None and call.identity != identity):
             self._report(LedgerIssue.IDENTITY_CONFLICT, event_id, record)
@@ -198,7 +194,7 @@ class Scanner(ScanState):
             self._report(LedgerIssue.DUPLICATE_RESPONSE, event_id, record)
             return
         record.response, record.response_at = fact, at
-        self._unanswered = self._unanswered.discard(key)
+        self._unanswered.pop(key, None)
         call = record.call
         if (
             call is None

@@ -20,7 +20,7 @@ from ..reasons import WriteRefusal
 from ..session.decisions import admit_turn, take_inbox, unsayable
 from ..session.state import Session
 from .seals import not_ended, sealed
-from .state import Run, evolve
+from .state import Run
 
 
 def open_run(session: Session, head: Run | None, head_digest: str, run: Run, command: OpenRun) -> Decision:
@@ -77,11 +77,13 @@ def append(run: Run, command: Append) -> Decision:
         return refusal
     if not command.facts:
         return misfit("there is nothing to write")
+    if len(command.facts) > 1:
+        run = run.fork()
     for position, fact in enumerate(command.facts, 1):
         if refusal := _ordinary(run, fact):
             return refusal
         if position < len(command.facts):
-            run = evolve(run, fact)
+            run.take(fact)
     return command.facts
 
 

@@ -5,9 +5,9 @@ The tool facts are kept by the recovery scanner, which writer, rebuild and resol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from ..events.event import RunEvent
 from ..events.model import ModelStepCompleted
@@ -21,9 +21,9 @@ from ..events.outside import (
 from ..events.run import CancelRequested, ContinuationStarted, RunClaimed, RunEnded, RunOpened
 from ..events.tool import Effect, ToolCalled, ToolDispatched, ToolRedeliveryStarted, ToolResponded
 from ..identifiers import GrantId, HandleId, RequestId
-from ..persistent_map import Map, PersistentMap, TransientMap
 from ..recovery.event_facts import event_facts
 from ..recovery.facts import Fact
+from ..recovery.scan_state import above
 from ..recovery.scanner import Scanner
 
 Delivery: TypeAlias = ToolDispatched | ToolRedeliveryStarted
@@ -43,9 +43,12 @@ class Permission:
         return self.decided is None and not self.closed
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Run:
     """What the facts of a run amount to. Folding one more in costs the same whatever the run's length.
+
+    It changes in place. Whoever wants to know what some facts would make of it folds them into a fork; whoever wants to
+    look at it while it goes on takes a copy.
 
     Attributes:
         sequence: how many facts it was folded from.
@@ -63,15 +66,15 @@ class Run:
     ended: RunEnded | None = None
     claimed: RunClaimed | None = None
     steps: int = 0
-    permissions: Map[str, Permission] = field(default_factory=PersistentMap)
-    asked: Map[str, tuple[RequestId, ...]] = field(default_factory=PersistentMap)
+    permissions: MutableMapping[str, Permission] = field(default_factory=dict)
+    asked: MutableMapping[str, tuple[RequestId, ...]] = field(default_factory=dict)
     open_requests: tuple[RequestId, ...] = ()
     jobs: Mapping[HandleId, BackgroundStarted] = field(default_factory=dict)
-    calls: Map[str, ToolCalled] = field(default_factory=PersistentMap)
-    dispatches: Map[str, ToolDispatched] = field(default_factory=PersistentMap)
-    redeliveries: Map[str, tuple[Delivery, ...]] = field(default_factory=PersistentMap)
+    calls: dict[str, ToolCalled] = field(default_factory=dict)
+    dispatches: MutableMapping[str, ToolDispatched] = field(default_factory=dict)
+    redeliveries: MutableMapping[str, tuple[Delivery, ...]] = field(default_factory=dict)
     grants_used: frozenset[GrantId] = frozenset()
-    tools: Scanner = field(default_factory=Scanner.persistent)
+    tools: Scanner = field(default_factory=Scanner)
 
     @property
     def open(self) -> bool:
@@ -95,67 +98,24 @@ class Run:
             return ()
         return tuple(one for request in requests if (one := self.permissions.get(request)) is not None)
 
+    # ---- how it changes ---------------------------------------------------------------------------------------------
 
-def evolve(run: Run, event: RunEvent) -> Run:
-    """Fold one fact in; never refuses. SPEC section 3."""
-    draft = RunDraft(run)
-    draft.take(event)
-    return draft.last()
+    def copy(self) -> Self:
+        """One with the same past; nothing that either takes in reaches the other. Costs what it holds."""
+        twin = self._twin(self.tools.copy())
+        vars(twin).update({name: {**vars(self)[name]} for name in _MAPS})
+        return twin
 
+    def fork(self) -> Self:
+        """One that goes on from here at little cost, and is of no use once this one goes on."""
+        twin = self._twin(self.tools.fork())
+        vars(twin).update({name: above(vars(self)[name]) for name in _MAPS})
+        return twin
 
-class RunDraft:
-    """A run that takes facts in, in place: for many facts without a state after each, which costs a third.
-
-    Its attributes are those of a run.
-
-    Args:
-        run: to go on from; by default from no facts at all.
-    """
-
-    sequence: int
-    opening: RunOpened | ContinuationStarted | None
-    cancel_requested: CancelRequested | None
-    ended: RunEnded | None
-    claimed: RunClaimed | None
-    steps: int
-    permissions: Map[str, Permission]
-    asked: Map[str, tuple[RequestId, ...]]
-    open_requests: tuple[RequestId, ...]
-    jobs: Mapping[HandleId, BackgroundStarted]
-    calls: Map[str, ToolCalled]
-    dispatches: Map[str, ToolDispatched]
-    redeliveries: Map[str, tuple[Delivery, ...]]
-    grants_used: frozenset[GrantId]
-    tools: Scanner
-
-    def __init__(self, run: Run | None = None) -> None:
-        if run is not None:
-            members = self.__dict__ = run.__dict__.copy()
-            members["tools"] = run.tools.fork()
-            return
-        vars(self).update(vars(_NOTHING))
-        self.permissions = TransientMap[str, Permission]()
-        self.asked = TransientMap[str, tuple[RequestId, ...]]()
-        self.calls = TransientMap[str, ToolCalled]()
-        self.dispatches = TransientMap[str, ToolDispatched]()
-        self.redeliveries = TransientMap[str, tuple[Delivery, ...]]()
-        self.tools = Scanner.transient()
-
-    def run(self) -> Run:
-        """What the facts up to now amount to; nothing that is taken in later reaches it."""
-        made = object.__new__(Run)
-        members = vars(made)
-        members.update(vars(self))
-        members.update({name: members[name].fork() for name in _MAPS}, tools=self.tools.fork())
-        return made
-
-    def last(self) -> Run:
-        """What all facts amount to: the draft becomes the run, and takes nothing in after it."""
-        members = self.__dict__
-        if isinstance(self.calls, TransientMap):  # of a whole run that was read
-            members.update({name: members[name].last() for name in _MAPS}, tools=self.tools.last())
-        self.__class__ = Run  # type: ignore[assignment]  # no copy of it, nor of what it holds: T1 and T2 pass here
-        return self  # type: ignore[return-value]
+    def _twin(self, tools: Scanner) -> Self:
+        twin = object.__new__(self.__class__)
+        vars(twin).update(vars(self), tools=tools, calls=self.calls.copy())
+        return twin
 
     def take(self, event: RunEvent) -> None:
         """Fold one more fact in; never refuses."""
@@ -171,7 +131,7 @@ class RunDraft:
             take(self, event)
 
     def _take_call(self, event: ToolCalled) -> None:
-        self.calls = self.calls.set(event.call_id, event)
+        self.calls[event.call_id] = event
 
     def _take_step(self, _event: ModelStepCompleted) -> None:
         self.steps += 1
@@ -198,7 +158,7 @@ class RunDraft:
         fields = event.__dict__  # much quicker than attributes of a pydantic model
         operation_id, dispatches, redeliveries = fields["operation_id"], self.dispatches, self.redeliveries
         if dispatches.get(operation_id) is None and redeliveries.get(operation_id) is None:
-            self.dispatches = dispatches.set(operation_id, event)
+            dispatches[operation_id] = event
         else:
             self._take_redelivery(event)  # of a damaged run
         if (grant_id := fields["grant_id"]) is not None:
@@ -206,17 +166,17 @@ class RunDraft:
 
     def _take_redelivery(self, event: Delivery) -> None:
         earlier = self.redeliveries.get(event.operation_id) or ()
-        self.redeliveries = self.redeliveries.set(event.operation_id, (*earlier, event))
+        self.redeliveries[event.operation_id] = (*earlier, event)
 
     def _take_responded(self, event: ToolResponded) -> None:
         fields = event.__dict__
         if fields["effect"] is not Effect.UNKNOWN:  # else somebody may have to say what became of it
-            self.calls = self.calls.discard(fields["call_id"])
+            self.calls.pop(fields["call_id"], None)
 
     def _take_permission_requested(self, event: PermissionRequested) -> None:
         request = event.request_id
-        self.permissions = self.permissions.set(request, Permission(event))
-        self.asked = self.asked.set(event.call_id, (*(self.asked.get(event.call_id) or ()), request))
+        self.permissions[request] = Permission(event)
+        self.asked[event.call_id] = (*self.asked.get(event.call_id, ()), request)
         self.open_requests = (*self.open_requests, request)
 
     def _take_permission_answered(self, event: PermissionDecided | PermissionClosed) -> None:
@@ -226,10 +186,10 @@ class RunDraft:
             return
         closed = replace(before, closed=True)
         after = replace(before, decided=event) if type(event) is PermissionDecided else closed
-        self.permissions = self.permissions.set(request, after)
+        self.permissions[request] = after
         self.open_requests = tuple(one for one in self.open_requests if one != request)
 
-    _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[RunDraft, Any], None]]] = {
+    _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Run, Any], None]]] = {
         ToolCalled: _take_call,
         ToolDispatched: _take_dispatched,
         ToolResponded: _take_responded,
@@ -249,5 +209,15 @@ class RunDraft:
     """What more than the scanner's account a fact changes; other kinds change nothing more."""
 
 
-_NOTHING = Run()
-_MAPS = ("permissions", "asked", "calls", "dispatches", "redeliveries")
+def evolve(run: Run, event: RunEvent) -> Run:
+    """What a run and one fact more amount to; never refuses, and leaves the run as it is. SPEC section 3.
+
+    Whoever folds many facts lets a run take them in, which costs no copy.
+    """
+    evolved = run.copy()
+    evolved.take(event)
+    return evolved
+
+
+_MAPS = ("permissions", "asked", "dispatches", "redeliveries")
+"""What grows with the run; what of it waits is small."""

@@ -94,7 +94,7 @@ def test_a_refusal_is_raised_to_its_caller(world: World) -> None:
 
 
 def test_the_event_loop_goes_on_while_the_writer_waits(world: World) -> None:
-    r = world.opened("r", "a")
+    r, _ = world.opened("r", "a"), world.opened("q", session="t")
     ledger = AsyncLedger(world.ledger)
     ticks: list[int] = []
 
@@ -109,7 +109,7 @@ def test_the_event_loop_goes_on_while_the_writer_waits(world: World) -> None:
                 group.start_soon(ledger.execute, r.append(r.cancelled()))
                 await anyio.to_thread.run_sync(world.events.wait_until_held)
                 assert (await ledger.session(SessionId("s"))).head is not None
-                assert (await ledger.run(RunId("r"))).cancel_requested is None
+                assert (await ledger.run(RunId("q"))).open
                 await tick()
                 assert len(ticks) == 3
         assert (await ledger.run(RunId("r"))).cancel_requested is not None

@@ -26,7 +26,7 @@ from .test_ledger import damaged
 
 def verdict(world: World, operation: str) -> VerdictStatus | None:
     """What the resolver says of an operation when the store is opened again."""
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for one in world.stream("run:r"):
         assert isinstance(one.event, RunEvent)
         scanner.feed(event_facts(one.event))
@@ -89,7 +89,7 @@ def test_r3_156_a_damaged_session_keeps_no_other_from_its_terminal_event(world: 
     assert callers[1].receipt is not None
     assert isinstance(callers[2].error, StoreDamaged)
     assert world.topics("run:q")[-1] == "run.ended.v1"
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for one in world.stream("run:r"):
         assert isinstance(one.event, RunEvent)
         scanner.feed(event_facts(one.event))

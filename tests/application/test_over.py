@@ -49,7 +49,7 @@ class World:
 
     def seen(self, history: list[Event]) -> list[tuple[OperationId, Overness]]:
         """What is not over, asked in both ways, which must agree."""
-        scanner = Scanner.transient()
+        scanner = Scanner()
         events = [event for event in history if isinstance(event, RunEvent)]
         for event in events:
             scanner.feed(event_facts(event))

@@ -68,7 +68,7 @@ def test_undispatched_calls_are_closed_with_the_terminal_event_and_the_rest_is_l
         True,
         "i2",
     )
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for one in world.stream("run:r"):
         assert isinstance(one.event, RunEvent)
         scanner.feed(event_facts(one.event))

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from safepoint.application.ledger import Receipt
+from safepoint.application.ledger import Ledger, Receipt
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.ports.event_store import EventReader
 
@@ -16,8 +16,7 @@ from .ledger_world import World
 
 def test_all_commands_of_a_group_are_decided_on_one_view(world: World) -> None:
     runs = [world.opened(f"r{number}", session=f"s{number}") for number in range(3)]
-    ledger = world.another_ledger()
-    ledger._store = world.events
+    ledger = Ledger(world.events, world.owners)
     before = world.events.snapshots
     answers = ledger.execute_all([r.end() for r in runs])
     assert [type(answer) for answer in answers] == [Receipt] * 3
@@ -28,8 +27,7 @@ def test_a_view_in_which_something_could_not_be_read_is_not_used_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [world.opened(f"r{number}", session=f"s{number}") for number in range(2)]
-    ledger = world.another_ledger()
-    ledger._store = world.events
+    ledger = Ledger(world.events, world.owners)
     snapshot = world.events.snapshot
     ended: list[type[BaseException] | None] = []
 

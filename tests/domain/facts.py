@@ -81,7 +81,6 @@ from safepoint.domain.identifiers import (
 )
 from safepoint.domain.reasons import WriteRefusal
 from safepoint.domain.run.state import Run
-from safepoint.domain.run.state import evolve as evolve_run
 from safepoint.domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, seal
 from safepoint.domain.session.state import Session
 from safepoint.domain.session.state import evolve as evolve_session
@@ -393,7 +392,7 @@ def run_of(events: Iterable[Event]) -> Run:
     run = Run()
     for event in events:
         if isinstance(event, RunEvent):
-            run = evolve_run(run, event)
+            run.take(event)
     return run
 
 

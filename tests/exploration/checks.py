@@ -33,6 +33,7 @@ from safepoint.domain.planning import planner
 from safepoint.domain.planning.gates_of_effects import operations_over
 from safepoint.domain.reasons import VerdictReason
 from safepoint.domain.recovery import resolver
+from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.verdict import VerdictStatus
 from safepoint.domain.run import decisions as run
 from safepoint.domain.run import ending, seals
@@ -203,7 +204,8 @@ def _without_facts(found: Operation, *, dispatched: bool) -> Operation:
 
 
 def sound_ledger(patch: Patch) -> None:
-    patch.setattr(heads, "_take_sound", lambda draft, event: draft.take(event))
+    patch.setattr(heads, "_sound_fact", lambda run, event: event_facts(event, run.tools.identity))
+    patch.setattr(heads, "_stays_sound", nothing)
 
 
 def completed_means_answered(patch: Patch) -> None:

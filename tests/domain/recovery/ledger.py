@@ -141,7 +141,7 @@ def parked_bundle() -> tuple[Fact, ...]:
 
 
 def scan(*facts: Fact) -> Scanner:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for fact in facts:
         scanner.feed(fact)
     return scanner

@@ -177,7 +177,7 @@ FIELDS = (
 
 
 def test_a_bundle_of_events_is_judged_against_the_run_before_it() -> None:
-    scanner = Scanner.persistent()
+    scanner = Scanner()
     for sequence, event in enumerate((CALL, DISPATCH), 1):
         scanner.feed(event_facts(event), sequence)
     assert judge_bundle(scanner, (OBSERVATION, RESPONSE, DECISION), 2) is None
@@ -187,7 +187,7 @@ def test_a_bundle_of_events_is_judged_against_the_run_before_it() -> None:
 
 
 def test_a_hash_that_is_not_the_call_s_is_found_from_the_arguments_themselves() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(event_facts(CALL))
     scanner.feed(event_facts(DISPATCH.model_copy(update={"args_hash": args_hash("Write", {"path": "b.txt"})})))
     (verdict,) = resolve(scanner, foreign=False).verdicts

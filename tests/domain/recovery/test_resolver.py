@@ -264,7 +264,7 @@ def test_absence_proves_nothing_in_a_foreign_ledger(name: str) -> None:
 
 
 def test_absence_proves_nothing_where_a_fact_may_be_missing() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(opened(), 1)
     scanner.feed(called(), 3)
     (judged,) = resolve(scanner, foreign=False).verdicts

@@ -199,7 +199,7 @@ def test_every_issue_that_a_scan_can_find_is_in_the_table() -> None:
 
 
 def test_a_gap_in_the_sequence_is_found() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     for sequence, event_id in ((1, "a"), (2, "b"), (4, "d"), (5, "e")):
         scanner.feed(text(event_id), sequence)
     assert [(issue.code, issue.event_id, issue.sequence) for issue in scanner.issues] == [("sequence_gap", "d", 4)]
@@ -207,13 +207,13 @@ def test_a_gap_in_the_sequence_is_found() -> None:
 
 
 def test_a_ledger_that_does_not_begin_at_one_has_a_gap() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(text(), 2)
     assert [issue.code for issue in scanner.issues] == [LedgerIssue.SEQUENCE_GAP]
 
 
 def test_a_broken_link_is_found_where_it_is() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(text("a"), 1, "0" * 64, "da")
     scanner.feed(text("b"), 2, "da", "db")
     scanner.feed(text("c"), 3, "dX", "dc")
@@ -224,7 +224,7 @@ def test_a_broken_link_is_found_where_it_is() -> None:
 
 
 def test_a_link_is_compared_only_with_a_digest_that_is_known() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(text("a"))
     scanner.feed(text("b"), 2, "da", "db")
     assert scanner.issues == []
@@ -236,7 +236,7 @@ def test_the_first_end_and_the_first_claim_count() -> None:
 
 
 def test_the_first_fact_must_name_the_constant_as_its_predecessor() -> None:
-    scanner = Scanner.transient()
+    scanner = Scanner()
     scanner.feed(text(), 1, "1" * 64, "d")
     assert [issue.code for issue in scanner.issues] == [LedgerIssue.CHAIN_BROKEN]
 
@@ -282,26 +282,37 @@ def test_an_operation_that_many_calls_claim_keeps_the_code_once() -> None:
     assert [record.codes for record in scanner.operations()] == [(LedgerIssue.DUPLICATE_OPERATION,)] * 3
 
 
-@pytest.mark.parametrize("make", [Scanner.transient, Scanner.persistent])
-def test_a_fork_and_its_origin_go_their_own_ways(make: object) -> None:
-    assert callable(make)
-    origin: Scanner = make()
-    for fact in (opened(), called()):
-        origin.feed(fact)
-    fork = origin.fork()
-    fork.feed(dispatched())
-    fork.feed(responded())
+def test_a_copy_and_its_origin_go_their_own_ways() -> None:
+    origin = scan(opened(), called())
+    copy = origin.copy()
+    copy.feed(dispatched())
+    copy.feed(responded())
     origin.feed(dispatched(args_hash="x"))
-    forked, kept = fork.call("c"), origin.call("c")
-    assert forked is not None
+    copied, kept = copy.call("c"), origin.call("c")
+    assert copied is not None
     assert kept is not None
-    assert (forked.response is not None, kept.response) == (True, None)
-    assert ([issue.code for issue in fork.issues], fork.high_water) == ([], 4)
+    assert (copied.response is not None, kept.response) == (True, None)
+    assert ([issue.code for issue in copy.issues], copy.high_water) == ([], 4)
     assert ([issue.code for issue in origin.issues], origin.high_water) == (["canonical_args_hash_conflict"], 3)
 
 
+def test_what_a_fork_is_fed_does_not_reach_its_origin() -> None:
+    origin = scan(opened(), called())
+    fork = origin.fork()
+    for fact in (dispatched(), responded(), called("e2", "c2"), called("e2", "c3")):
+        fork.feed(fact)
+    assert (origin.high_water, origin.issues, origin.sequence_of("e2")) == (2, [], None)
+    assert ([one.call_id for one in origin.operations()], origin.operation("o")) == (["c"], None)
+    assert [(one.call_id, one.dispatch) for one in origin.unanswered()] == [("c", None)]
+    assert ([one.call_id for one in fork.operations()], [one.code for one in fork.issues]) == (
+        ["c", "c2"],
+        ["duplicate_event_id"],
+    )
+    assert [one.call_id for one in fork.unanswered()] == ["c2"]
+
+
 def test_recovery_facts_of_a_fork_do_not_reach_its_origin() -> None:
-    origin = scan(called(), dispatched(), reconciled()).fork()
+    origin = scan(called(), dispatched(), reconciled())
     fork = origin.fork()
     fork.feed(completed())
     kept = origin.operation("o")

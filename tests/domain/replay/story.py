@@ -279,7 +279,7 @@ class Story:
     # ---- what is made of it ----------------------------------------------------------------------------------------
 
     def resolution(self, *, foreign: bool = False) -> Resolution:
-        scanner = Scanner.transient()
+        scanner = Scanner()
         for event in self.events:
             scanner.feed(event_facts(event))
         return resolve(scanner, foreign=foreign)

@@ -1,4 +1,4 @@
-"""What the facts of a run amount to, and that folding leaves earlier states as they were. SPEC section 3."""
+"""What the facts of a run amount to, and that neither copies nor forks disturb one another. SPEC section 3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from safepoint.domain.events.event import Event, RunEvent
 from safepoint.domain.events.outside import BackgroundSettled, PermissionClosed
 from safepoint.domain.events.tool import Effect
 from safepoint.domain.operation.state import operations_of
-from safepoint.domain.run.state import Run, RunDraft, evolve
+from safepoint.domain.run.state import Run, evolve
 
 from ..facts import Facts, prefix, run_of
 
@@ -64,38 +64,6 @@ def test_grants_that_a_dispatch_named_are_used() -> None:
     assert run_of(history).grants_used == {"g1"}
 
 
-def test_no_fold_reaches_an_earlier_state() -> None:
-    r = Facts()
-    history: list[Event] = [r.opened(), r.user(), *r.step("a", "b"), r.requested("a"), r.decided("ask-a")]
-    history += [r.dispatch("a"), r.outcome("a"), r.left_running("a"), r.cancelled(), r.ended()]
-    history += [r.claim(Facts("r2"), [prefix(r, history)]).claimed]
-    states = [Run()]
-    for event in history:
-        states.append(evolve(states[-1], event))  # type: ignore[arg-type]
-    for length, state in enumerate(states):
-        fresh = run_of(history[:length])
-        assert seen(state) == seen(fresh)
-
-
-def seen(run: Run) -> tuple[object, ...]:
-    return (
-        run.sequence,
-        run.opening,
-        run.cancel_requested,
-        run.ended,
-        run.claimed,
-        run.steps,
-        run.open_requests,
-        dict(run.jobs),
-        run.grants_used,
-        [(one, run.permissions.get(one)) for one in sorted(run.permissions)],
-        [(one, run.calls.get(one)) for one in sorted(run.calls)],
-        [(one, run.deliveries_of(one)) for one in sorted({*run.dispatches, *run.redeliveries})],
-        [(record.call_id, record.dispatch, record.response) for record in run.tools.operations()],
-        run.tools.issues,
-    )
-
-
 def everything(r: Facts) -> list[Event]:
     """A history with every kind of fact that a state keeps."""
     history: list[Event] = [r.opened(), r.user(), *r.step("a", "b", "c")]
@@ -117,26 +85,34 @@ def shown(run: Run) -> dict[str, Any]:
     return said
 
 
-def test_taking_many_facts_in_at_once_gives_the_state_that_taking_them_one_by_one_gives() -> None:
-    history = everything(Facts())
-    draft, one_by_one = RunDraft(), Run()
-    for event in history:
-        assert isinstance(event, RunEvent)
-        draft.take(event)
-        one_by_one = evolve(one_by_one, event)
-        assert shown(draft.run()) == shown(one_by_one)
-
-
-def test_what_a_draft_takes_in_later_does_not_reach_its_earlier_states_nor_the_other_way_round() -> None:
+def test_no_fold_reaches_an_earlier_state() -> None:
     history = [event for event in everything(Facts()) if isinstance(event, RunEvent)]
-    draft, states = RunDraft(), []
+    states = [Run()]
     for event in history:
-        draft.take(event)
-        states.append((draft.run(), shown(draft.run())))
-    for position, (state, said) in enumerate(states[:-1], 1):
-        later = shown(evolve(state, history[position]))
-        assert shown(state) == said
-        assert later == states[position][1]
+        states.append(evolve(states[-1], event))
+    for length, state in enumerate(states):
+        assert shown(state) == shown(run_of(history[:length]))
+
+
+def test_what_a_copy_or_a_fork_takes_in_is_what_the_run_would_and_does_not_reach_it() -> None:
+    history = [event for event in everything(Facts()) if isinstance(event, RunEvent)]
+    for length in range(len(history) + 1):
+        for take_another in (Run.copy, Run.fork):
+            run = run_of(history[:length])
+            other = take_another(run)
+            for position, event in enumerate(history[length:], length + 1):
+                other.take(event)
+                assert shown(other) == shown(run_of(history[:position]))
+            assert shown(run) == shown(run_of(history[:length]))
+
+
+def test_a_run_that_goes_on_keeps_its_records_from_those_who_took_a_copy() -> None:
+    history = [event for event in everything(Facts()) if isinstance(event, RunEvent)]
+    run, looking = Run(), [(Run(), shown(Run()))]
+    for event in history:
+        run.take(event)
+        looking.append((run.copy(), shown(run)))
+    assert [shown(copy) for copy, _ in looking] == [said for _, said in looking]
 
 
 def test_a_call_is_kept_until_it_is_certain_what_came_of_it() -> None:
