@@ -64,8 +64,9 @@ class RecordedToolset(WrapperToolset[Any]):
 
     def _is_async(self, tool: ToolsetTool[Any]) -> bool:
         """Whether its body is an asynchronous function; of a toolset of one's own nobody knows."""
-        known = isinstance(self.wrapped, FunctionToolset) and isinstance(tool, FunctionToolsetTool)
-        return known and tool.is_async
+        if isinstance(self.wrapped, FunctionToolset) and isinstance(tool, FunctionToolsetTool):
+            return tool.is_async
+        return False
 
 
 def guarded(toolset: AbstractToolset[Any], run: RecordedRun) -> AbstractToolset[Any]:
