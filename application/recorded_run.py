@@ -6,7 +6,7 @@ out, T1 before an effect, T2 before the model is shown it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -16,8 +16,8 @@ from anyio.abc import TaskGroup
 from ..domain.errors import SafepointError
 from ..domain.events.model import UserMessage
 from ..domain.events.run import RunStatus
-from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
-from ..domain.identifiers import ExecutionIdentity, ToolCallId
+from ..domain.events.tool import ToolCalled
+from ..domain.identifiers import ExecutionIdentity
 from ..domain.operation.state import Phase, unanswered_of
 from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
@@ -31,6 +31,7 @@ from ..ports.tool_catalog import BoundCall, misfit
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
 from .intake import Step, step_of
+from .loop_calls import LoopCalls
 from .loop_functions import check_function
 from .open_call import Answer, OpenCall, RunStopped, answer_of
 from .own_task import in_a_task_of_its_own
@@ -89,9 +90,7 @@ class RecordedRun:
         self._recorder = parts.recorder
         self._stopping = parts.stopping
         self._tasks = tasks
-        self._calls: dict[str, ToolCalled] = {}
-        self._bound: dict[ToolCallId, BoundCall | Refused] = {}
-        self._asked: Sequence[ToolCalled] = ()
+        self._calls = LoopCalls(parts.recorder)
         self._torn = False
         self._answered_by_model = False
         self._text = ""
@@ -129,11 +128,8 @@ class RecordedRun:
     def _check_open(self) -> None:
         if self._torn or self.stopped_by is not None:
             raise RunStopped(self.identity.run_id, self.stopped_by)
-        if unanswered := self._without_answer():
+        if unanswered := self._calls.unanswered():
             raise CallsUnanswered(self.identity.run_id, unanswered)
-
-    def _without_answer(self) -> list[ToolCalled]:
-        return [call for call in self._asked if answer_of(self._recorder, call) is None]
 
     async def begin(self) -> None:
         """Bind the run to its workspace's content, where its lineage is; before anything else.
@@ -166,10 +162,8 @@ class RecordedRun:
         await self._recorder.record_step(step.facts)
         self._answered_by_model = True
         self._text = step.text or self._text
-        self._asked = step.calls
+        self._calls.asked(step.calls)
         await self._bind(step)
-        self._calls.update({call.provider_call_id: call for call in step.calls if call.provider_call_id})
-        self._calls.update({call.call_id: call for call in step.calls})
         return step
 
     async def _bind(self, step: Step) -> None:
@@ -178,7 +172,7 @@ class RecordedRun:
         bound = [bind(call, step.unreadable.get(call.call_id)) for call in step.calls]
         if (detail := await self._parts.checkpoints.before_step(bound)) is not None:
             bound = without_writes(bound, detail)
-        self._bound.update(zip((call.call_id for call in step.calls), bound, strict=True))
+        self._calls.bind(step.calls, bound)
 
     async def _answered(self) -> None:
         """Keep what the workspace holds after the last answer of a step."""
@@ -232,8 +226,9 @@ class RecordedRun:
         """
         if function is not None:
             check_function(function)
-        elif getattr(self._bound.get(self._called(call).call_id), "elsewhere", False):
-            raise TypeError(f"{self._called(call).tool_name} is carried out by the loop that has it: give its function")
+        elif isinstance(known := self._calls.look(call)[1], BoundCall) and known.elsewhere:
+            name = self._calls.called(call).tool_name
+            raise TypeError(f"{name} is carried out by the loop that has it: give its function")
         called, bound = self._take(call)
         if isinstance(bound, BoundCall) and function is not None:
             bound = _by(function, called, bound)
@@ -241,18 +236,12 @@ class RecordedRun:
         try:
             await in_a_task_of_its_own(self._tasks, work, f"safepoint call {called.tool_name}")
         except BaseException:
-            self._give_back(called, bound)
+            self._calls.give_back(called, bound)
             raise
         answered = answer_of(self._recorder, called)
         if answered is None:
             raise RunStopped(self.identity.run_id, self.stopped_by)
         return answered
-
-    def _give_back(self, called: ToolCalled, bound: BoundCall | Refused) -> None:
-        """What was cancelled before T1 may be carried out after all, or declined."""
-        begun = (ToolDispatched, ToolResponded)
-        if not any(isinstance(event, begun) and event.call_id == called.call_id for event in self._recorder.events):
-            self._bound[called.call_id] = bound
 
     async def _carry_out(self, called: ToolCalled, bound: BoundCall | Refused) -> None:
         boundary = self._parts.functions
@@ -298,21 +287,14 @@ class RecordedRun:
         Raises:
             ValueError: no step recorded such a call.
         """
-        return answer_of(self._recorder, self._called(call))
-
-    def _called(self, call: ToolCalled | str) -> ToolCalled:
-        call_id = call if isinstance(call, str) else call.call_id
-        if call_id not in self._calls:
-            raise ValueError(f"no step of run {self.identity.run_id} recorded a call {call_id!r}")
-        return self._calls[call_id]
+        return self._calls.answer(call)
 
     def _take(self, call: ToolCalled | str) -> tuple[ToolCalled, BoundCall | Refused]:
-        called = self._called(call)
-        if called.call_id not in self._bound:
-            raise ValueError(f"call {called.call_id} of {called.tool_name} was carried out before")
+        called, bound = self._calls.look(call)
         if self._torn:
             raise RunStopped(self.identity.run_id, self.stopped_by)
-        return called, self._bound.pop(called.call_id)
+        self._calls.take(called)
+        return called, bound
 
     def _tear(self) -> None:
         self._torn = True
@@ -328,7 +310,7 @@ class RecordedRun:
         """The error for a loop that leaves the run although it may go on: its model, or its user, waits."""
         if self._torn or self.stopped_by is not None:
             return None
-        if unanswered := self._without_answer():
+        if unanswered := self._calls.unanswered():
             return CallsUnanswered(self.identity.run_id, unanswered)
         return None if self._answered_by_model else NoStepRecorded(self.identity.run_id)
 
