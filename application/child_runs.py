@@ -24,7 +24,7 @@ from ..ports.tool_catalog import ToolContext
 from .agent_loop import RunOutcome
 from .states import events_after, load, standing_of
 
-DEPTH_MAX: Final = 64
+CONTINUATIONS_MAX: Final = 64
 """How many continuations of a child run are followed."""
 
 
@@ -117,7 +117,7 @@ def child_run(reader: EventReader, run_id: RunId, parent: OperationId | None = N
         DamagedEvent, StoreDamaged: it cannot be read.
         StoreUnavailable: it could not be looked at.
     """
-    for depth in range(DEPTH_MAX):
+    for depth in range(CONTINUATIONS_MAX):
         run = _run(reader, run_id)
         if depth == 0 and run.opening is not None and parent is not None and _parent_of(run) != parent:
             return AnotherRun(run_id)

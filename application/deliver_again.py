@@ -28,13 +28,9 @@ from .spines import Spines
 from .stopping import CallCancel, Stopping
 from .supervised_calls import in_thread
 from .uncertain_operations import Uncertain
-from .waiting import NotOver
+from .waiting import NotOver, tell_when_over
 
 DETAIL_CHARS_MAX = 500
-
-
-def ignore(tool_name: str, line: str) -> None:
-    """Nobody watches the progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +91,10 @@ class DeliverAgain:
         try:
             await self._start(delivery, slot)
             return _settling(delivery, await self._run(delivery, slot))
-        except NotOver:
+        except NotOver as error:
             over = bound.life is Life.SUPERVISED  # its lock tells; a thread is in this process alone
+            if not over:
+                tell_when_over(error, partial(self._live.ended, dispatch.operation_id))
             return LeftAlone(Left.MAY_BE_RUNNING, "the delivery did not end when it had to")
         finally:
             if over:

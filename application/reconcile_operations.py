@@ -24,7 +24,7 @@ from ..ports.reconciler import AskedOperation, Observed, Reconciler
 from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
-from .deliver_again import DeliverAgain, Delivery, ignore, same_tool
+from .deliver_again import DeliverAgain, Delivery, same_tool
 from .looking_up import looked_up_within, tidied
 from .ownership import Owned
 from .reconcilers import Reconcilers
@@ -45,6 +45,10 @@ _MOVED_ON: Final = frozenset(
 )
 
 
+def _ignore(tool_name: str, line: str) -> None:
+    """Nobody watches the progress."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hands:
     """What is at hand to look with.
@@ -57,7 +61,7 @@ class Hands:
 
     catalog: ToolCatalog
     folder: Path | None = None
-    report: Callable[[str, str], None] = ignore
+    report: Callable[[str, str], None] = _ignore
 
 
 class ReconcileOperations:

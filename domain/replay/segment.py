@@ -50,10 +50,9 @@ def project_segment(
     resolution: Resolution,
     *,
     resumed: bool,
-    shown: Mapping[str, Shown] = NOTHING_SHOWN,
 ) -> Segment:
-    """As `project_blocks`, of a run's events in ledger order, from the first to the boundary."""
-    return project_blocks(SegmentBlocks(events), resolution, resumed=resumed, shown=shown)
+    """As `project_blocks`, of a run's events in ledger order, from the first to the boundary; not as a context."""
+    return project_blocks(SegmentBlocks(events), resolution, resumed=resumed)
 
 
 def project_blocks(
