@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from .adapters.tools.decorator import tool
     from .adapters.tools.promised_tool import contract
     from .application.budget import BudgetSpent
+    from .application.call_answers import Answer, CallRefused, OutcomeNotDeclared, RunStopped
     from .application.child_runs import ChildRunExists, ParentNotOpen
     from .application.current_call import current_call
     from .application.decide_permission import UnknownQuestion
-    from .application.open_call import Answer, CallRefused, OpenCall, OutcomeNotDeclared, RunStopped
+    from .application.open_call import OpenCall
     from .application.ownership import SessionBusy
     from .application.record_run import ResumeParked
     from .application.resume_run import Continued, Parked
@@ -129,7 +130,8 @@ _HOMES: Final = {
     "application.child_runs": ("ChildRunExists", "ParentNotOpen"),
     "application.current_call": ("current_call",),
     "application.decide_permission": ("UnknownQuestion",),
-    "application.open_call": ("Answer", "CallRefused", "OpenCall", "OutcomeNotDeclared", "RunStopped"),
+    "application.call_answers": ("Answer", "CallRefused", "OutcomeNotDeclared", "RunStopped"),
+    "application.open_call": ("OpenCall",),
     "application.ownership": ("SessionBusy",),
     "application.record_run": ("ResumeParked",),
     "application.resume_run": ("Continued", "Parked"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ToolCallId
 from ..ports.tool_catalog import BoundCall
-from .open_call import Answer, answer_of
+from .call_answers import Answer, answer_of
 from .preflight import Refused
 from .run_recorder import RunRecorder
 

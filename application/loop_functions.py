@@ -6,8 +6,8 @@ import inspect
 
 from ..domain.tool_results import PreparedResult
 from ..ports.tool_catalog import BoundCall, ToolContext, is_generator
+from .call_answers import OutcomeNotDeclared
 from .implementations import Implementations
-from .open_call import OutcomeNotDeclared
 from .waiting import Waited
 
 

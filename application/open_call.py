@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,81 +16,22 @@ import anyio
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.abc import TaskGroup
 
-from ..domain.errors import SafepointError
 from ..domain.events.event import Json
-from ..domain.events.tool import Effect, ToolCalled, ToolResponded
-from ..domain.identifiers import OperationId, RunId, ToolCallId
+from ..domain.events.tool import Effect, ToolCalled
+from ..domain.identifiers import OperationId
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import PreparedResult, prepare_result, refused
 from ..ports.supervisor import SupervisedSlot
 from ..ports.tool_catalog import Arguments, AsyncCall, BoundCall, Settled, ToolContext
 from .abandonable_call import Ended, Raised, Returned
+from .call_answers import Answer, CallRefused, OutcomeNotDeclared, RunStopped, answer_of
 from .implementations import Implementations
 from .preflight import Refused
 from .run_recorder import RunRecorder
 from .stopping import CallCancel, Stopping
 from .tool_boundary import ToolBoundary
 from .waiting import NotOver, Waited
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A committed answer to a call: what the model is to be shown.
-
-    Attributes:
-        call_id: ours, which is the provider's where that was fresh.
-        provider_call_id: as the provider sent it.
-        effect: what is known of the effect: `done`, `none` or `unknown`.
-        code: why it is not simply what the tool returned.
-    """
-
-    call_id: ToolCallId
-    provider_call_id: str | None
-    tool_name: str
-    result: Json
-    is_error: bool
-    effect: Effect
-    code: str | None = None
-
-
-class CallRefused(SafepointError):
-    """The call is answered, and must not be carried out.
-
-    Attributes:
-        answer: what the model is to be shown; it is committed.
-    """
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(f"the call of {answer.tool_name} is refused: {answer.result}")
-        self.answer = answer
-
-
-class RunStopped(SafepointError):
-    """Nothing more of this run may be asked for or carried out; its end answers what waits.
-
-    Attributes:
-        by: who stopped it; None where an operation was left without an outcome, or the run could not be recorded.
-    """
-
-    def __init__(self, run_id: RunId, by: str | None) -> None:
-        why = "an operation of it has no outcome, or it could not be recorded" if by is None else f"{by} stopped it"
-        super().__init__(f"nothing more happens in run {run_id}: {why}")
-        self.run_id = run_id
-        self.by = by
-
-
-class OutcomeNotDeclared(SafepointError):
-    """The block of a call was left without saying what came of it: the operation is indeterminate, and stays so.
-
-    Attributes:
-        operation_id: which one.
-    """
-
-    def __init__(self, operation_id: OperationId, tool_name: str) -> None:
-        super().__init__(f"operation {operation_id} ({tool_name}) was left without an outcome")
-        self.operation_id = operation_id
-        self.tool_name = tool_name
 
 
 class HandedOver(Implementations):
@@ -342,21 +283,3 @@ class OpenCall:
         if answered is not None:
             return CallRefused(answered)
         return RunStopped(self.call.run_id, self._stopping.by if self._stopping.is_set() else None)
-
-
-def answer_of(recorder: RunRecorder, call: ToolCalled) -> Answer | None:
-    """The committed answer to a call, None where it has none."""
-    for event in reversed(recorder.events):
-        if isinstance(event, ToolResponded) and event.call_id == call.call_id:
-            return Answer(
-                call.call_id,
-                call.provider_call_id,
-                call.tool_name,
-                event.result,
-                event.is_error,
-                event.effect,
-                event.code,
-            )
-        if event is call:
-            break
-    return None

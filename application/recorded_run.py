@@ -30,10 +30,11 @@ from ..ports.provider_failures import ProviderError
 from ..ports.tool_catalog import BoundCall, misfit
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
+from .call_answers import Answer, RunStopped, answer_of
 from .intake import Step, step_of
 from .loop_calls import LoopCalls
 from .loop_functions import check_function
-from .open_call import Answer, OpenCall, RunStopped, answer_of
+from .open_call import OpenCall
 from .own_task import in_a_task_of_its_own
 from .preflight import Refused
 from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes

@@ -11,11 +11,12 @@ from types import TracebackType
 from typing import Any, Self, overload
 
 from ...application.agent_loop import RunOutcome
+from ...application.call_answers import Answer
 from ...application.cancel_run import CancelResult
 from ...application.decide_permission import Decision
 from ...application.inspect_sessions import SessionSummary
 from ...application.intake import Step
-from ...application.open_call import Answer, OpenCall
+from ...application.open_call import OpenCall
 from ...application.reconciliation import Reconciliation
 from ...application.repair_everything import RepairReport
 from ...application.repair_session import Repaired

@@ -7,8 +7,9 @@ from typing import Any, overload
 
 from ...application.agent import Agent
 from ...application.agent_loop import RunOutcome
+from ...application.call_answers import Answer
 from ...application.intake import Step
-from ...application.open_call import Answer, OpenCall
+from ...application.open_call import OpenCall
 from ...application.recorded_run import RecordedRun as Recorded
 from ...domain.events.tool import ToolCalled
 from ...domain.identifiers import RunId, SessionId

@@ -11,8 +11,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
+from ...application.call_answers import CallRefused
 from ...application.current_call import handed
-from ...application.open_call import CallRefused, OpenCall
+from ...application.open_call import OpenCall
 from ...domain.events.tool import ToolCalled
 from ...ports.tool_catalog import BoundCall, ToolCatalog
 from ..embedding.cancelled_body import ends_when_cancelled

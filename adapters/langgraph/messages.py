@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
-from ...application.open_call import Answer
+from ...application.call_answers import Answer
 from ...domain.canonical import encode
 from ...domain.events.event import Json
 from ...domain.events.model import Usage

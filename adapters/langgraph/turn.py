@@ -9,7 +9,8 @@ import anyio
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from ...application.open_call import CallRefused, OpenCall
+from ...application.call_answers import CallRefused
+from ...application.open_call import OpenCall
 from ...domain.events.tool import Effect, ToolCalled
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported

@@ -15,8 +15,8 @@ from agents.tool import (
 )
 from agents.tool_context import ToolContext as TheirContext
 
+from ...application.call_answers import CallRefused
 from ...application.current_call import handed
-from ...application.open_call import CallRefused
 from ...domain.canonical import encode
 from ..embedding.cancelled_body import ends_when_cancelled
 from ..embedding.recorded import RecordedRun

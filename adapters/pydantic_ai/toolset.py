@@ -11,8 +11,9 @@ from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.toolsets.function import FunctionToolsetTool
 
+from ...application.call_answers import Answer, CallRefused
 from ...application.current_call import handed
-from ...application.open_call import Answer, CallRefused, OpenCall
+from ...application.open_call import OpenCall
 from ...domain.canonical import encode
 from ..embedding.cancelled_body import ends_when_cancelled
 from ..embedding.recorded import RecordedRun

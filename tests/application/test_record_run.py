@@ -19,8 +19,8 @@ from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.adapters.tools.promised_tool import contract
 from safepoint.application.agent import Agent
+from safepoint.application.call_answers import CallRefused, OutcomeNotDeclared, RunStopped
 from safepoint.application.live_runs import LiveRun
-from safepoint.application.open_call import CallRefused, OutcomeNotDeclared, RunStopped
 from safepoint.application.reconciliation import Completed, Left, LeftAlone
 from safepoint.application.record_run import RecordRun, ResumeParked
 from safepoint.application.recorded_run import RecordedRun

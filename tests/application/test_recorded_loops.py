@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safepoint.application.open_call import CallRefused, OutcomeNotDeclared, RunStopped
+from safepoint.application.call_answers import CallRefused, OutcomeNotDeclared, RunStopped
 from safepoint.application.recorded_run import RecordedRun
 from safepoint.domain.errors import SafepointError
 from safepoint.domain.events.run import RunEnded

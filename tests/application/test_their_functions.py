@@ -16,7 +16,7 @@ import pytest
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.tools.decorator import tool
 from safepoint.adapters.tools.promised_tool import contract
-from safepoint.application.open_call import RunStopped
+from safepoint.application.call_answers import RunStopped
 from safepoint.application.recorded_run import RecordedRun
 from safepoint.application.tool_boundary import ToolNotOver
 from safepoint.application.unanswered_calls import CallsUnanswered
