@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from ...application.copied_folders import WorkspaceCopied, is_elsewhere_too
+from ...application.copied_folders import WorkspaceCopied, twin_at
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...application.run_turn import TurnResult
@@ -106,7 +106,7 @@ def _require_no_copy(workspaces: WorkspaceIdentity, folder: str, recorded: str |
     seen = workspaces.observe(folder)
     if recorded is None or not isinstance(seen, WorkspaceSeen) or seen.adopted:
         return
-    if is_elsewhere_too(workspaces, seen, recorded):
+    if twin_at(workspaces, seen, recorded) is not None:
         raise WorkspaceCopied(recorded, seen.canonical_path)
 
 
