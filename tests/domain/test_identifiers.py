@@ -71,7 +71,8 @@ def test_what_a_stream_belongs_to_is_read_from_its_name(name: str) -> None:
 
 def test_a_name_that_is_no_streams_belongs_to_nothing() -> None:
     for stream in ("", "x", "runs:x", "sessions:x"):
-        assert session_of(stream) is run_of(stream) is None
+        assert session_of(stream) is None
+        assert run_of(stream) is None
 
 
 labels = st.lists(st.text(alphabet=st.characters(exclude_categories=["Cc"]), max_size=5), max_size=4)
