@@ -103,7 +103,8 @@ class Configuration(BaseSettings):
             try:
                 super().__init__(**said)
             except ValidationError as error:
-                wrong = [f"{_where(one['loc'], said)}: {one['msg']}" for one in error.errors(include_input=False)]
+                faults = error.errors(include_input=False)
+                wrong = [f"{_where(one['loc'], said)}{one['msg'].removeprefix('Value error, ')}" for one in faults]
                 raise ConfigurationUnusable("; ".join(wrong)) from None
 
     @model_validator(mode="after")
@@ -162,13 +163,13 @@ class Configuration(BaseSettings):
 
 
 def _where(place: Sequence[int | str], said: Mapping[str, Any]) -> str:
-    """Where the value of a setting was said, for whoever has to mend it."""
+    """Where the value of a setting was said, for whoever has to mend it; nothing where none was."""
     if not place:
-        return "the settings"
+        return ""
     name = str(place[0])
     variable = f"{_PREFIX}{name.upper()}"
     if name in said:
-        return f"`{name}=` in the code"
+        return f"`{name}=` in the code: "
     if os.environ.get(variable):
-        return variable
-    return f"`{name}` in [tool.safepoint] of {_Pyproject(Configuration).toml_file_path}"
+        return f"{variable}: "
+    return f"`{name}` in [tool.safepoint] of {_Pyproject(Configuration).toml_file_path}: "

@@ -63,7 +63,7 @@ def test_switches_mean_what_they_mean_to_the_command_line(project: Path, monkeyp
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ((), "no store is named"),
+        ((), r"^no store is named"),
         (('store = ""',), "no store is named"),
         (('store = "a.db"', 'sotre = "sk-secret"'), "`sotre` in "),
         (('store = "a.db"', 'permission = "sk-secret"'), "`permission` in "),
