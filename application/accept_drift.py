@@ -56,9 +56,14 @@ class NothingHasDrifted:
 
 @dataclass(frozen=True, slots=True)
 class Rebaselined:
-    """The present content is the baseline from now on; `paths` are those that differed, not always all."""
+    """The present content is the baseline from now on.
+
+    Attributes:
+        paths: those that differed, not always all; `total` is how many there are.
+    """
 
     paths: tuple[str, ...]
+    total: int
     epoch: int
 
 
@@ -196,10 +201,12 @@ class AcceptDrift:
         captured: Capture = seen.checkpoints.capture(str(agent.workspace), self._new_key())
         if not isinstance(captured, Checkpoint):
             return _failed(seen, why_not(captured))
-        paths, epoch = _paths(seen.planned), _epoch(seen) + 1
+        paths, total, epoch = _paths(seen.planned), _total(seen.planned), _epoch(seen) + 1
         identity = str(agent.workspace_identity)
-        self._facts.rebaselined(seen.owned, seen.source, identity, captured, epoch=epoch, paths=paths, by=by)
-        return Rebaselined(paths, epoch)
+        self._facts.rebaselined(
+            seen.owned, seen.source, identity, captured, epoch=epoch, paths=paths, total=total, by=by
+        )
+        return Rebaselined(paths, total, epoch)
 
     def _isolate(self, agent: Agent, by: str, seen: _Seen) -> Isolated | Parked:
         folder, baseline = str(agent.workspace), seen.planned.checkpoint
@@ -231,6 +238,10 @@ def _epoch(seen: _Seen) -> int:
 
 def _paths(planned: Planned) -> tuple[str, ...]:
     return () if planned.checkpoint is None else planned.checkpoint.drifted_paths
+
+
+def _total(planned: Planned) -> int:
+    return 0 if planned.checkpoint is None else max(planned.checkpoint.drifted, len(planned.checkpoint.drifted_paths))
 
 
 def _failed(seen: _Seen, detail: str) -> Parked:

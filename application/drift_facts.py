@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 from ..domain.commands import AppendLate
@@ -10,7 +14,7 @@ from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, Wo
 from ..domain.events.session import NoticePosted
 from ..domain.identifiers import NoticeId, SessionId, derive_id
 from ..domain.planning.facts import SegmentFacts
-from ..domain.sentences import SentenceId
+from ..domain.sentences import LISTED_MAX, SentenceId
 from ..ports.checkpoints import Checkpoint
 from ..ports.event_store import EventStore
 from ..ports.failpoints import Failpoints
@@ -22,6 +26,9 @@ from .spines import RunSpine, Spines
 
 TRANSITIONED: Final = "workspace.transitioned"
 _PATHS_RECORDED_MAX: Final = 1_000
+_PATHS_CHARS_MAX: Final = 64_000
+"""Of all names together, in a fact and in what the model is told: names may be long, and an event has its bound."""
+_SEPARATOR: Final = re.compile(r"[,\r\n]")
 _ALL_FILES: Final = "every file that you rely on"
 
 
@@ -56,13 +63,14 @@ class DriftFacts:
         *,
         epoch: int,
         paths: tuple[str, ...],
+        total: int,
         by: str,
     ) -> None:
         """The present content is the baseline.
 
         Args:
             epoch: of the new baseline.
-            paths: that differed, as far as they are known.
+            paths: that differed, as far as they are known; `total` is how many there are.
             by: who accepted it.
         """
         fact = WorkspaceRebaselined(
@@ -70,9 +78,9 @@ class DriftFacts:
             workspace_identity=workspace_identity,
             workspace_epoch=epoch,
             **kept._asdict(),
-            changed_paths=paths[:_PATHS_RECORDED_MAX],
+            changed_paths=_bounded(paths),
         )
-        told: dict[str, Json] = {"paths": [*(paths or (_ALL_FILES,))], "by": by}
+        told: dict[str, Json] = {"paths": _to_read_again(_bounded(paths), max(total, len(paths))), "by": by}
         notice = self._notice(owned, fact.event_id, SentenceId.WORKSPACE_REBASELINED, told)
         self._write(owned, source, fact, notice)
 
@@ -139,3 +147,17 @@ class DriftFacts:
         notice: NoticePosted | None,
     ) -> None:
         self._ledger.execute(AppendLate(*owned.guard, source.ref.run_id, fact, notice=notice))
+
+
+def _bounded(paths: Sequence[str]) -> tuple[str, ...]:
+    ends = accumulate(map(len, paths[:_PATHS_RECORDED_MAX]))
+    return tuple(path for path, end in zip(paths, ends, strict=False) if end <= _PATHS_CHARS_MAX)
+
+
+def _to_read_again(paths: Sequence[str], total: int) -> list[Json]:
+    """Names for a sentence: one that could be taken for several stands in quotes; what is not named is counted."""
+    few = paths if total <= LISTED_MAX else paths[: LISTED_MAX - 1]
+    named: list[Json] = [json.dumps(path, ensure_ascii=False) if _SEPARATOR.search(path) else path for path in few]
+    if not named:
+        return [_ALL_FILES]
+    return [*named, f"and {total - len(named)} more"] if total > len(named) else named

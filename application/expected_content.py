@@ -23,6 +23,8 @@ from ..ports.checkpoints import (
     CheckpointMissing,
     Checkpoints,
     Compared,
+    Difference,
+    Differs,
     Unsupported,
     Verification,
 )
@@ -157,7 +159,7 @@ def _not_as_left(expected: Expected, folder: str, look: LookAtFile) -> Iterator[
     for path, change in expected.changes.items():
         state = look(folder, path)
         if state is None or not change.is_after(state):
-            yield path
+            yield Difference(path, Differs.CHANGED).shown
 
 
 def _read_first(lineage: Sequence[SegmentFacts], folder: str) -> Callable[[str], tuple[bool, str]]:

@@ -110,8 +110,16 @@ class Difference(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path as strict text: odd bytes as `\\xNN`."""
-        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        """The path as strict text, and no two paths alike.
+
+        It is the path itself, unless that holds bytes that are no UTF-8 or begins with a double quote: then it stands
+        in double quotes, with `\\xNN` for such a byte, and a backslash before a quote or a backslash.
+        """
+        odd = any("\udc80" <= char <= "\udcff" for char in self.path)
+        if not odd and not self.path.startswith('"'):
+            return self.path
+        escaped = self.path.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + escaped.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") + '"'
 
 
 class Compared(NamedTuple):

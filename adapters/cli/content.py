@@ -121,10 +121,13 @@ def settle_drift(
             members = {"path": answer.path, "folder": answer.folder, "bring_home": home}
             return OnDrift(None, Path(answer.path), {"isolated": members})
         case Rebaselined():
-            out.say(f"The present content is the baseline from now on; {len(answer.paths)} paths differed:")
+            out.say(f"The present content is the baseline from now on; {answer.total} paths differed:")
             for path in answer.paths[:SHOWN_MAX]:
                 out.say(f"  {one_line(path)}")
-            return OnDrift(members={"rebaselined": {"paths": list(answer.paths), "epoch": answer.epoch}})
+            if answer.total > SHOWN_MAX:
+                out.say(f"  and {answer.total - SHOWN_MAX} more")
+            accepted = {"paths": list(answer.paths), "count": answer.total, "epoch": answer.epoch}
+            return OnDrift(members={"rebaselined": accepted})
         case NothingHasDrifted():
             apart = f"{one_line(str(agent.workspace))} is a folder of the run's own already: no other was made."
             out.say(apart if options.isolated else "Nothing has drifted: there is nothing to accept.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Final
 from uuid import uuid4
 
@@ -158,7 +159,7 @@ class KeepContent:
         found = [one for one in self._kept() if ref in {one.checkpoint.ref, one.checkpoint.ref.rpartition("/")[2]}]
         if not found:
             message = f"There is no checkpoint {one_line(ref)} where {one_line(self._folder)} keeps its own."
-            listing = self._commands.about("checkpoint", "list", "--workspace", self._folder)
+            listing = f"safepoint checkpoint list --workspace {quote(self._folder)}"  # whoever says it adds the store
             raise UsageError(message, f"`{listing}` names those that are there.", code="checkpoint_missing")
         return found[0]
 

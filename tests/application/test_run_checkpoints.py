@@ -303,7 +303,7 @@ def test_a_list_of_drifted_paths_that_is_cut_says_how_many_are_missing(files: Fi
 def test_the_present_content_is_accepted_and_the_model_is_told_what_to_read_again(files: Files) -> None:
     process, source = drifted(files)
     done = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
-    assert done == Rebaselined(("b.txt",), 1)
+    assert done == Rebaselined(("b.txt",), 1, 1)
     (fact,) = process.of(source, WorkspaceRebaselined)
     assert (fact.workspace_epoch, fact.changed_paths) == (1, ("b.txt",))
     resumed = process.continues(process.bound([DONE], begin=False))
@@ -314,6 +314,21 @@ def test_the_present_content_is_accepted_and_the_model_is_told_what_to_read_agai
     assert "not known" in told.text
     assert process.of(resumed.run_id, CheckpointAccepted)[0].workspace_epoch == 1
     assert files.here["b.txt"] == b"theirs"
+
+
+def test_the_model_is_told_how_many_paths_are_not_named_and_no_name_reads_as_two(files: Files) -> None:
+    process, source = drifted(files)
+    files.here.update({f"{number:04}, {'x' * 200}": b"theirs" for number in range(1_500)})
+    done = process.accept.rebaseline(SESSION, process.bound(begin=False), PlanRequest(), by="Ada")
+    assert isinstance(done, Rebaselined)
+    assert done.total == 1_501
+    (fact,) = process.of(source, WorkspaceRebaselined)
+    resumed = process.continues(process.bound([DONE], begin=False))
+    (told,) = process.of(resumed.run_id, HostMessage)
+    named = [path for path in fact.changed_paths if path in told.text]
+    assert f'"{named[0]}", "{named[1]}"' in told.text
+    assert told.text.endswith(f", and {1_501 - len(named)} more.")
+    assert len(named) < len(fact.changed_paths) < 1_000
 
 
 def test_the_work_goes_on_in_a_folder_of_its_own_and_the_users_is_untouched(files: Files) -> None:

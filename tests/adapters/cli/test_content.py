@@ -81,7 +81,7 @@ def test_the_files_are_accepted_as_they_are(program: Program, repository: Path) 
     (repository / "notes.txt").write_text("theirs\n")
     ran = program("resume", "s1", "--script", script, "--rebaseline", "--json")
     assert ran.code == 0, ran
-    assert ran.document["drift"] == {"rebaselined": {"paths": ["notes.txt"], "epoch": 1}}
+    assert ran.document["drift"] == {"rebaselined": {"paths": ["notes.txt"], "count": 1, "epoch": 1}}
     assert "notes.txt" in program("show", "s1", "--full").out
     assert (repository / "notes.txt").read_text() == "theirs\n"
 

@@ -341,12 +341,18 @@ def test_a_path_that_is_no_text_is_shown_as_text_and_can_still_be_opened(tmp_pat
     folder = make_repository(tmp_path / "project")
     checkpoints = checkpoints_of(tmp_path)
     checkpoint = captured(checkpoints.capture(str(folder), "one"))
-    write_odd(folder, b"\xffname", b"here")
+    names = {
+        b"\xffname": r'"\xffname"',
+        rb"\xffname": r"\xffname",
+        rb'"\xffname"': r'"\"\\xffname\""',
+        b'\xff\\"': r'"\xff\\\""',
+    }
+    for name in names:
+        write_odd(folder, name, b"here")
     compared = checkpoints.verify(str(folder), checkpoint)
     assert isinstance(compared, Compared)
-    (difference,) = compared.differences
-    assert difference.shown == "\\xffname"
-    assert (folder / difference.path).read_bytes() == b"here"
+    assert {os.fsencode(one.path): one.shown for one in compared.differences} == names
+    assert all((folder / one.path).read_bytes() == b"here" for one in compared.differences)
 
 
 def test_two_stores_keep_checkpoints_of_one_repository_side_by_side(tmp_path: Path) -> None:
