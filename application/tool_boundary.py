@@ -6,6 +6,8 @@ while a tool runs. What cannot be proven over is left indeterminate and ends the
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..domain.errors import SafepointError, StoreError, WriteRefused
 from ..domain.events.tool import Effect, Life, ToolCalled
 from ..domain.identifiers import OperationId
@@ -22,7 +24,7 @@ from .preflight import Admitted, Preflight, Refused
 from .run_recorder import RunRecorder
 from .stopping import Stopping
 from .tool_facts import response_of
-from .waiting import NotOver
+from .waiting import NotOver, tell_when_over
 
 
 class ToolNotOver(SafepointError):
@@ -115,8 +117,10 @@ class ToolBoundary:
         try:
             if await self._granted(call, ready):
                 await self._after.carry_out(call, ready)
-        except NotOver:
+        except NotOver as error:
             over = ready.dispatch.life is Life.SUPERVISED  # its lock tells; a thread is in this process alone
+            if not over:
+                tell_when_over(error, partial(self._live.ended, operation_id))
             raise ToolNotOver(operation_id, call.tool_name) from None
         finally:
             if over:

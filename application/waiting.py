@@ -11,12 +11,19 @@ from ..domain.events.tool import Effect
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import PreparedResult
-from ..ports.tool_catalog import BoundCall
+from ..ports.tool_catalog import BoundCall, OutcomeNotSeen
 from .stopping import Stopping
 
 
 class NotOver(Exception):
     """An implementation did not end when it had to; nothing can be said of its effect or of its end."""
+
+
+def tell_when_over(error: NotOver, tell: Callable[[], None]) -> None:
+    """Have somebody told once nothing of the work can run any more, where it can be known: ADR 0075."""
+    cause = error.__cause__
+    if isinstance(cause, OutcomeNotSeen) and cause.when_over is not None:
+        cause.when_over(tell)
 
 
 class Waited(Enum):

@@ -101,7 +101,15 @@ class OutcomeNotSeen(Exception):
     """Raised by an `AsyncCall` whose work goes on, or may go on, where nobody sees it: a server that did not answer.
 
     Nothing is recorded of the outcome, and the operation stays indeterminate; of a reader it is an error like others.
+
+    Attributes:
+        when_over: takes who is to be told, from a thread, once nothing of the work can run any more; None where nobody
+            will know, so that it counts as running until this process ends.
     """
+
+    def __init__(self, message: str = "", *, when_over: Callable[[Callable[[], None]], None] | None = None) -> None:
+        super().__init__(message)
+        self.when_over = when_over
 
 
 class SyncCall(NamedTuple):

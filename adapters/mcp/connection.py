@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ class Connection:
         self._leave = anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._client: Client | None = None
+        self._told: list[Callable[[], None]] = []
 
     async def hold(self) -> None:
         """Connect, list, and stay connected until `close`; what goes wrong is told in `lost`, and never raised."""
@@ -63,6 +64,9 @@ class Connection:
             self.lost = self.lost or "it is closed"
             self._client = None
             self.ready.set()
+            with anyio.CancelScope(shield=True):
+                while self._told:
+                    await anyio.to_thread.run_sync(self._told.pop())
             self.ended.set()
 
     async def connected(self) -> None:
@@ -74,6 +78,14 @@ class Connection:
         if self._scope is not None:
             self._scope.cancel()
         await self.ended.wait()
+
+    def when_over(self, tell: Callable[[], None]) -> None:
+        """Tell somebody, from a thread, once the connection is closed and its server's process has been waited for.
+
+        A server at an address goes on with whatever it was asked for: nobody is told of that.
+        """
+        if self.server.url is None and not self.ended.is_set():
+            self._told.append(tell)
 
     def close(self) -> None:
         """Let the client go; `ended` tells when that is done."""
@@ -96,17 +108,22 @@ class Connection:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 self.lost = "its connection was closed"
+                self.close()
             if error.code in _NOT_SEEN:
-                raise OutcomeNotSeen(f"MCP server {self.server.name} did not answer: {error.message}") from error
+                raise self._not_seen(f"MCP server {self.server.name} did not answer: {error.message}") from error
             raise
         except (RuntimeError, pydantic.ValidationError):
             raise  # it answered, and not as its schema says
         except anyio.get_cancelled_exc_class():
             # The server is told, and may go on all the same.
-            raise OutcomeNotSeen(f"the call to MCP server {self.server.name} was given up") from None
+            raise self._not_seen(f"the call to MCP server {self.server.name} was given up") from None
         except Exception as error:
             self.lost = _said(error)
-            raise OutcomeNotSeen(f"MCP server {self.server.name} was lost: {self.lost}") from error
+            self.close()
+            raise self._not_seen(f"MCP server {self.server.name} was lost: {self.lost}") from error
+
+    def _not_seen(self, said: str) -> OutcomeNotSeen:
+        return OutcomeNotSeen(said, when_over=self.when_over)
 
     async def _opened(self, stack: AsyncExitStack) -> Client:
         server = self.server

@@ -236,6 +236,68 @@ def test_once_its_server_is_lost_a_call_is_refused_before_anything_is_sent(tmp_p
     assert effects(tmp_path) == ["balance"]
 
 
+async def unanswered(session: safepoint.Session, before: Any = bool) -> None:
+    """A run whose call of the server is left without an outcome."""
+    async with session.record("Go.") as run:
+        await run.model_step(safepoint.step(safepoint.tool_call("c", "bank__pay", PAY_FIVE)))
+        before()
+        await run.call("c")
+
+
+async def codes(session: safepoint.Session) -> tuple[safepoint.ParkReason, ...]:
+    """Why the session is parked."""
+    plan = await session.plan()
+    assert isinstance(plan, safepoint.Park)
+    return plan.codes
+
+
+def test_a_call_whose_server_died_is_over_in_this_process_once_the_server_was_waited_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connect([bank(tmp_path)]) as connected, opened(tmp_path, connected.tools) as runtime:
+            session = runtime.session("bill")
+            with pytest.raises(ToolNotOver):
+                await unanswered(session, (tmp_path / "die").touch)
+            await anyio.to_thread.run_sync(until, lambda: not len(runtime.parts.live_operations()))
+            assert await codes(session) == (safepoint.ParkReason.DANGLING_TOOL_STATE,)
+            (one,) = await session.unsettled()
+            await session.settle(one.operation_id, "completed", by="ada", note="the bank says so", result="paid 5")
+            async with session.record_resume() as run:
+                await run.model_step(safepoint.step("Paid."))
+
+    anyio.run(main)
+    assert effects(tmp_path) == ["pay 5"]
+
+
+def test_a_call_that_took_too_long_runs_on_as_long_as_its_server_does(tmp_path: Path) -> None:
+    (tmp_path / "hang").touch()
+    found: list[Any] = []
+
+    async def main() -> None:
+        ready, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
+
+        async def hold() -> None:
+            async with connect([bank(tmp_path, call_seconds_max=0.5)]) as connected:
+                found.extend(connected.tools)
+                ready.set()
+                await leave.wait()
+            gone.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(hold)
+            await ready.wait()
+            async with opened(tmp_path, found) as runtime:
+                session = runtime.session("bill")
+                with pytest.raises(ToolNotOver):
+                    await unanswered(session)
+                assert safepoint.ParkReason.EFFECT_MAY_BE_RUNNING in await codes(session)
+                (tmp_path / "hang").unlink()
+                leave.set()
+                await gone.wait()
+                assert await codes(session) == (safepoint.ParkReason.DANGLING_TOOL_STATE,)
+
+    anyio.run(main)
+
+
 def test_servers_that_cannot_be_asked_are_named_and_hinder_no_other(tmp_path: Path) -> None:
     silent = Server(name="silent", command="sleep", args=("60",), connect_seconds_max=0.5)
     absent = Server(name="absent", url="http://127.0.0.1:9/mcp")
