@@ -129,10 +129,12 @@ class Runtime:
         try:
             owned = every(lambda after: store.owned_sessions(after=after), "", lambda row: row.session_id)
             open_ = every(lambda after: store.views.unsettled(after=after), None, lambda row: row.key)
+            live = self.parts.live_operations()
             self._keep_lock_file = (
-                len(self.parts.live_operations()) > 0
+                len(live) > 0
                 or any(row.incarnation_id == me for row in owned)
-                or any(row.outcome_event_id is None and self._delivered(row, me) for row in open_)
+                # Whoever only repaired need not go through all that others left in doubt.
+                or (live.any_began and any(row.outcome_event_id is None and self._delivered(row, me) for row in open_))
             )
         except SafepointError:
             return

@@ -9,17 +9,23 @@ from ..domain.identifiers import OperationId, SessionId
 
 
 class LiveOperations:
-    """Operations that this process cannot call over yet, with their sessions. Thread-safe."""
+    """Operations that this process cannot call over yet, with their sessions. Thread-safe.
+
+    Attributes:
+        any_began: whether this process ever began to deliver one.
+    """
 
     def __init__(self) -> None:
+        self.any_began = False
         self._lock = threading.Lock()
         self._live: dict[OperationId, SessionId] = {}
         self._when_over: dict[SessionId, Callable[[], None]] = {}
         self._when_nothing_lives: Callable[[], None] | None = None
 
     def began(self, operation_id: OperationId, session_id: SessionId) -> None:
-        """T1 is about to be written, so the implementation may be called."""
+        """T1, or the start of another delivery, is about to be written, so the implementation may be called."""
         with self._lock:
+            self.any_began = True
             self._live[operation_id] = session_id
 
     def ended(self, operation_id: OperationId) -> None:

@@ -12,6 +12,7 @@ ONE, TWO = SessionId("one"), SessionId("two")
 def test_an_operation_is_live_from_before_t1_until_nothing_of_it_is_left() -> None:
     live = LiveOperations()
     assert A not in live
+    assert not live.any_began
     live.began(A, ONE)
     assert A in live
     assert live.of(ONE)
@@ -20,6 +21,7 @@ def test_an_operation_is_live_from_before_t1_until_nothing_of_it_is_left() -> No
     live.ended(A)
     assert A not in live
     assert len(live) == 0
+    assert live.any_began
 
 
 def test_what_is_to_happen_when_a_session_is_over_happens_once_after_its_last_operation() -> None:
