@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from ..domain import canonical
 from ..domain.commands import AppendLate
 from ..domain.events.event import Json
 from ..domain.events.outside import CheckpointAccepted, WorkspaceRebaselined, WorkspaceTransitioned
@@ -157,7 +157,7 @@ def _bounded(paths: Sequence[str]) -> tuple[str, ...]:
 def _to_read_again(paths: Sequence[str], total: int) -> list[Json]:
     """Names for a sentence: one that could be taken for several stands in quotes; what is not named is counted."""
     few = paths if total <= LISTED_MAX else paths[: LISTED_MAX - 1]
-    named: list[Json] = [json.dumps(path, ensure_ascii=False) if _SEPARATOR.search(path) else path for path in few]
+    named: list[Json] = [canonical.encode(path).decode() if _SEPARATOR.search(path) else path for path in few]
     if not named:
         return [_ALL_FILES]
     return [*named, f"and {total - len(named)} more"] if total > len(named) else named
