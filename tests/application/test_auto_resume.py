@@ -153,7 +153,7 @@ def dies_at_the_try(world: World) -> Hosting:
         process.die()
         raise Died
 
-    process.ownership.give_up_unused = lambda session_id: None  # type: ignore[method-assign] (the dead do nothing)
+    process.ownership.give_up_unused = lambda session_id: None  # type: ignore[method-assign] # the dead do nothing
     with pytest.raises(BaseExceptionGroup):
         hosted(process, agent_for=agent_for)
     return process
@@ -201,20 +201,23 @@ def test_what_a_closing_host_had_not_begun_is_tried_by_the_next(monkeypatch: pyt
     interrupted(world)
     interrupted(world, OTHER)
     first = Hosting(world)
-    model = Waits()
-    model.go_on.set()
 
     async def work() -> None:
+        model = Waits()  # the other one waits for its place meanwhile
         host = first.host(auto=True, agent_for=lambda one: first.agent(model, [act]))
-        async with host:
+        async with anyio.create_task_group() as group, host:
             await until(first.live_runs.run_ids)
+            group.start_soon(host.aclose)
+            await until(lambda: host.phase is Phase.DRAINING)
+            model.go_on.set()
 
     go(work)
+    assert became(first) == ["done"]
     first.die()
     second = Hosting(world)
     hosted(second)
-    assert len(first.became) + len(second.became) == 2
-    assert [one.session_id for one in (*first.became, *second.became)] in ([SESSION, OTHER], [OTHER, SESSION])
+    assert became(second) == ["done"]
+    assert {one.session_id for one in (*first.became, *second.became)} == {SESSION, OTHER}
 
 
 def test_what_is_not_tried_is_given_up_at_once_and_not_tried_by_the_next_host() -> None:
