@@ -13,12 +13,12 @@ from .place import Place
 
 _STATEMENTS_CACHED = 256
 _FULL = 2
-_WAL_PAGES = 1000
+WAL_PAGES = 1000
 """A short WAL is soon written over again, which syncs faster than a file that grows."""
 _WRITER_SETTINGS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
-    f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}",
+    f"PRAGMA wal_autocheckpoint = {WAL_PAGES}",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cell_size_check = ON",
 )

@@ -20,9 +20,10 @@ from .anchor import Anchor
 from .anchor_raising import AnchorForRaising
 from .anchor_record import AnchorReading, AnchorRecord
 from .condition import control_of, require_writable
-from .connection import WriterDatastore
+from .connection import WAL_PAGES, WriterDatastore
 from .errors import store_error, translated
 from .links import Links
+from .log_room import LogRoom
 from .place import Place
 from .position import Position, newest, position_at
 from .reader import Readers
@@ -53,6 +54,7 @@ class Writer:
         self._closed = False
         self.links = Links()
         self.owners: set[OwnerGuard] = set()
+        self._log_room = LogRoom(place.wal, WAL_PAGES)
         self.cursor: StatementCursor
         self.insert_event = ""
         self._connection: sqlite3.Connection
@@ -110,6 +112,7 @@ class Writer:
                 self._look_again(cursor, version)
             if anchor is not self._agreed and anchor != self._agreed:
                 self._compare(cursor, self._position, anchor)
+            self._log_room.make()
         except sqlite3.Error as error:
             self._undo()
             raise store_error(error, self.place.database, "write to") from error
@@ -169,6 +172,7 @@ class Writer:
                 (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             except sqlite3.Error:
                 return False
+            self._log_room.again()
             return bool(busy == 0)
 
     def end(self) -> None:
@@ -268,6 +272,7 @@ class Writer:
         datastore, self._datastore = self._datastore, None
         self.links = Links()
         self.owners = set()
+        self._log_room.again()
         self._data_version = None
         self._anchor.close()
         if datastore is not None:

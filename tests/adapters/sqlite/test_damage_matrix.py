@@ -23,6 +23,7 @@ from safepoint.adapters.sqlite.place import Place
 from safepoint.adapters.sqlite.store import open_store
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 
+from .log_bytes import used
 from .store_in_memory import StoreInMemory, is_noticed
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "damage.md"
@@ -305,8 +306,8 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "a rule is taken away": (drop_a_rule, {SQLITE}),
     "the WAL of a killed writer is removed": (wal_is(lambda wal: None), {ANCHOR}),
     "the WAL of a killed writer is emptied": (wal_is(lambda wal: b""), {ANCHOR}),
-    "the WAL of a killed writer is cut": (wal_is(lambda wal: wal[: len(wal) * 2 // 3]), {ANCHOR}),
-    "a byte in the WAL of a killed writer is flipped": (wal_is(lambda wal: flipped(wal, len(wal) * 2 // 3)), {ANCHOR}),
+    "the WAL of a killed writer is cut": (wal_is(lambda wal: wal[: used(wal) * 2 // 3]), {ANCHOR}),
+    "a byte in the WAL of a killed writer is flipped": (wal_is(lambda wal: flipped(wal, used(wal) * 2 // 3)), {ANCHOR}),
     "yesterday's database is put back under today's anchor": (yesterday("today's"), {ANCHOR}),
     "yesterday's database is put back without an anchor": (yesterday("none"), {ANCHOR}),
     "yesterday's database and anchor are put back as other files": (yesterdays_files, {"the recorded place"}),

@@ -12,6 +12,7 @@ from safepoint.adapters.process.incarnations import FileLockIncarnations
 from safepoint.adapters.sqlite.store import open_store
 from safepoint.domain.identifiers import SessionId
 
+from ...adapters.sqlite.log_bytes import used
 from .program import Started
 from .stage import SESSION, Stage
 
@@ -25,8 +26,8 @@ class Mischief(Protocol):
 
 @contextmanager
 def no_room(stage: Stage, started: Started) -> Iterator[None]:
-    """No file may grow any more: the next page that is written to the WAL does not fit."""
-    wal_bytes = stage.store.with_name(f"{stage.store.name}-wal").stat().st_size
+    """No file may hold more than now: the next page that is written to the WAL does not fit."""
+    wal_bytes = used(stage.store.with_name(f"{stage.store.name}-wal").read_bytes())
     resource.prlimit(started.pid, resource.RLIMIT_FSIZE, (wal_bytes, wal_bytes))
     yield
 
