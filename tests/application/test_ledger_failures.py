@@ -10,9 +10,10 @@ from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged, StoreFull, StoreUnavailable
 from safepoint.domain.events.event import RunEvent
 from safepoint.domain.events.run import RunStatus
-from safepoint.domain.events.session import RunAbandoned
+from safepoint.domain.events.session import EffectWatched, RunAbandoned
 from safepoint.domain.events.tool import Effect
 from safepoint.domain.identifiers import RunId
+from safepoint.domain.operation.watch_list import is_certain
 from safepoint.domain.reasons import WriteRefusal
 from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.resolver import resolve
@@ -185,8 +186,12 @@ def test_a_damaged_head_run_keeps_nobody_from_settling_an_earlier_one(memory: Wo
     memory.opened("r2")
     tamper(memory, "run:r2", 2)
     bundle = r.recovery(dispatch, len(memory.stream("run:r")), outcome=r.outcome("a"))
-    assert memory.ledger.execute(bundle).first
-    assert memory.topics("session:s")[-1] == "session.effect_cleared.v1"
+    written = memory.ledger.execute(bundle)
+    assert written.first
+    guarded = [one.event for one in written.events if isinstance(one.event, EffectWatched)]
+    assert [(one.operation_id, is_certain(one)) for one in guarded] == [(dispatch.operation_id, True)], (
+        "the damaged run was shown it as unknown: it is guarded until the next one is told"
+    )
 
 
 def test_a_head_run_that_does_not_verify_can_be_given_up_and_a_new_turn_begun(memory: World) -> None:
