@@ -14,6 +14,7 @@ from anyio import CapacityLimiter, to_thread
 
 from ..domain.events.run import RunStatus, Trigger
 from ..domain.identifiers import RunId, SessionId
+from ..domain.reasons import RevalidationCode
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.views import PAGE_MAX, FamilyViews
 from .agent import Agent
@@ -103,6 +104,8 @@ class AutoResume:
                     children = await to_thread.run_sync(self._children, page)
                 except Exception as error:  # noqa: BLE001 (its owner raises it when the host is closed)
                     failed(error)
+                    for one in waiting[start:]:
+                        await self._leave(one)
                     return
                 for one in page:
                     if one.session_id in children:
@@ -124,8 +127,8 @@ class AutoResume:
                 return
             request = PlanRequest(run_id=interrupted.run_id, trigger=Trigger.AUTO)
             result = await self._resume(interrupted.session_id, agent, request, lambda: driven.append(True))
-            if isinstance(result, Parked):
-                await self._leave(interrupted)
+            if isinstance(result, Parked) and RevalidationCode.CONTINUATION_CLAIM_CONFLICT not in result.changed:
+                await self._leave(interrupted)  # else a claim of ours may stand, for which the session is kept
             self._told(result)
         except Exception as error:  # noqa: BLE001 (its owner raises it when the host is closed)
             if not driven:

@@ -16,7 +16,7 @@ from ..domain.identifiers import parse_id
 from ..domain.reasons import ResponseCode
 from ..domain.tool_results import RESULT_BYTES_MAX, PreparedResult, sayable
 from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
-from .abandonable_call import AbandonableCall, Returned, joined
+from .abandonable_call import AbandonableCall, Raised, Returned, joined
 from .reconciliation import Left, LeftAlone
 from .stopping import Stopping
 
@@ -47,6 +47,8 @@ async def looked_up_within(
         case Returned(value=value):
             found: Observed | LeftAlone = value
             return found
+        case Raised(error=error):  # not even its failure could be told: its name raises
+            return LeftAlone(Left.RECONCILER_FAILED, f"a reconciler raised {type(error).__name__}")
         case None if stopping.is_set():
             return LeftAlone(Left.STOPPED)
         case _:

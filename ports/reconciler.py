@@ -105,7 +105,8 @@ class Reconciler(Protocol):
         """Look, and change nothing; the same world gives the same answer.
 
         Evidence that it does not understand, and a target that it cannot read for good, are `unreadable`, which parks
-        until a person says more. It is given a minute by default: what it answers later is not heard.
+        until a person says more. It is given a minute by default: what it answers later is not heard. A look that was
+        given up goes on in its thread, so bear being called while an earlier one still runs; `tidy` likewise.
 
         Raises:
             NotSeenNow: whoever knows cannot be asked now, such as a server that is down; the only thing that it raises.

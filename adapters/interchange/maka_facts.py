@@ -37,7 +37,7 @@ _NESTED_REFS = _OPERATION_REFS | {"parentToolCallId", "parentOperationId"}
 
 
 def scan(envelopes: Iterable[JsonValue]) -> Scanner:
-    """Feed a whole foreign ledger to a transient scanner."""
+    """Feed a whole foreign ledger to a scanner."""
     scanner = Scanner()
     for envelope in envelopes:
         scanner.feed(fact_of(envelope))

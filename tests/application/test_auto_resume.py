@@ -9,15 +9,17 @@ import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
 from safepoint.application import auto_resume
-from safepoint.application.auto_resume import Interrupted
+from safepoint.application.auto_resume import AutoResume, Interrupted
 from safepoint.application.host import Host, Phase
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Continued, Parked
 from safepoint.domain.commands import Append, OpenRun
+from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.events.run import CancelRequested, RunClaimed, RunEnded, RunOpened, Trigger
 from safepoint.domain.events.session import RunAdmitted, RunKind, SessionOpened
 from safepoint.domain.events.tool import ToolDispatched
 from safepoint.domain.identifiers import RunId, SessionId
+from safepoint.domain.planning.outcome import Reason
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.failpoints import Failpoint
 
@@ -243,6 +245,41 @@ def test_what_parked_is_given_up_and_not_tried_by_the_next_host() -> None:
     again = Hosting(world)
     hosted(again)
     assert again.became == []
+
+
+def test_a_session_is_kept_where_its_continuation_may_have_begun_so_that_the_next_start_repairs_it() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+    begin = process.resume_run._begin_continuation
+
+    async def begins_unproven(*parts: Any) -> Reason:
+        await begin(*parts)
+        return Reason(ParkReason.CONTINUATION_STARTED_INDETERMINATE, {})
+
+    process.resume_run._begin_continuation = begins_unproven  # type: ignore[assignment]
+    hosted(process)
+    assert became(process) == [(ParkReason.CONTINUATION_STARTED_INDETERMINATE,)]
+    assert process.owner() is not None
+    target = process.head()
+    process.die()
+    again = Hosting(world)
+    hosted(again, auto=False)
+    assert (target != run_id, [ended.recovered for ended in again.of(target, RunEnded)]) == (True, [True])
+
+
+def test_what_waits_is_given_up_where_nobody_can_tell_whether_it_is_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    interrupted(world)
+    process = Hosting(world)
+
+    def unreadable(*_: Any) -> Any:
+        raise StoreUnavailable("disk I/O error")
+
+    monkeypatch.setattr(AutoResume, "_children", unreadable)
+    with pytest.raises(ExceptionGroup):
+        hosted(process)
+    assert (process.became, process.owner()) == ([], None)
 
 
 def test_what_a_dead_host_had_closed_waits_for_a_person_where_the_next_one_tries_nothing() -> None:
