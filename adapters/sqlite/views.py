@@ -66,9 +66,14 @@ _CHILDREN = """SELECT DISTINCT c.session_id FROM runs p
     WHERE p.session_id = ? AND c.session_id > ? ORDER BY c.session_id LIMIT ?"""
 _UNSETTLED = f"""SELECT {columns("o.operation_id", "o.session_id")} FROM {OUTCOMES} o
     LEFT JOIN unique_ids u ON u.id = o.operation_id AND u.kind = '{IdKind.OPERATION}'
-    LEFT JOIN stored_events e ON e.rowid = u.event WHERE {WATCHED}
-    UNION ALL SELECT {columns(_DISPATCHED, "s.session_id")} FROM sessions s
-    {_OF_HEAD.replace("FROM runs h", "JOIN runs h")}"""
+    LEFT JOIN stored_events e ON e.rowid = u.event
+    WHERE {WATCHED} AND {{of_watched}}
+    UNION ALL SELECT {columns(_DISPATCHED, "s.session_id")} FROM sessions s CROSS {_OF_HEAD.replace("FROM", "JOIN", 1)}
+    AND {{of_head}}
+    ORDER BY session_id, operation_id LIMIT ?"""
+"""Both halves come in order, session by session, and are merged: a page reads the head runs of the sessions that stand
+on it, and none before or behind them.
+"""
 _NEWEST = NEWEST_AT.replace("head_admitted_at", "s.head_admitted_at").replace("opened_at", "s.opened_at")
 _NEWEST_FIRST = f"ORDER BY {_NEWEST} DESC, s.session_id DESC LIMIT ?"
 _OPERATIONS_OF_RUN = f"""SELECT {columns(_DISPATCHED, field_of("session_id", "e.state"))}
@@ -145,15 +150,13 @@ class SqliteViews(Views):
         self, session_id: SessionId | None = None, *, after: OperationKey | None = None, limit: int = PAGE_MAX
     ) -> Sequence[OperationRow]:
         """See `OperationViews`."""
-        where, arguments = ["1"], list[str]()
-        if session_id is not None:
-            where.append("session_id = ?")
-            arguments.append(session_id)
-        if after is not None:
-            where.append("(session_id, operation_id) > (?, ?)")
-            arguments.extend(after)
-        sql = f"SELECT * FROM ({_UNSETTLED}) WHERE {' AND '.join(where)} ORDER BY session_id, operation_id LIMIT ?"
-        return [OperationRow(*row) for row in self._rows(sql, *arguments, limit=limit)]
+        arguments = (*(() if session_id is None else (session_id,)), *(after or ()))
+        half = "1" if session_id is None else "{session} = ?"
+        half += "" if after is None else " AND ({session}, {operation}) > (?, ?)"
+        of_watched = half.format(session="o.session_id", operation="o.operation_id")
+        of_head = half.format(session="s.session_id", operation=_DISPATCHED)
+        sql = _UNSETTLED.format(of_watched=of_watched, of_head=of_head)
+        return [OperationRow(*row) for row in self._rows(sql, *arguments, *arguments, limit=limit)]
 
     def open_permissions(
         self, session_id: SessionId | None = None, *, limit: int = PAGE_MAX

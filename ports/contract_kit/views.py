@@ -204,6 +204,28 @@ class ViewsContract:
         recorded.keep(event_store, recorded.watched("cleared", WatchStatus.INDETERMINATE))
         assert [row.call_id for row in views.unsettled(recorded.session_id)] == ["cleared", "dangling", "parked"]
 
+    @pytest.mark.parametrize("limit", [1, 2, 3, PAGE_MAX])
+    def test_pages_of_what_is_unsettled_leave_nothing_out_and_repeat_nothing(
+        self, views: Views, event_store: EventStore, owners: SessionOwners, limit: int
+    ) -> None:
+        """What is watched and what a head run left unwatched stand in one order, whichever was dispatched first."""
+        sessions = [RecordedSession(name) for name in ("y", "z", "x")]
+        for one in sessions:
+            one.own(owners)
+            one.keep(event_store, *one.opened())
+            for call in ("d", "a", "c", "b"):
+                one.keep(event_store, one.called(call), one.dispatched(call))
+            one.keep(event_store, one.ended(), *(one.watched(call, WatchStatus.INDETERMINATE) for call in "ca"))
+        for only in (None, sessions[1].session_id):
+            found = list(views.unsettled(only, limit=limit))
+            while page := views.unsettled(only, after=found[-1].key, limit=limit):
+                assert len(page) <= limit
+                found += page
+            expected = [(f"session-{name}", call) for name in ("x", "y", "z") for call in ("a", "b", "c", "d")]
+            assert [(row.session_id, row.call_id) for row in found] == [
+                one for one in expected if only in (None, one[0])
+            ]
+
     @pytest.mark.parametrize(
         ("status", "expected"), [(None, 1), (RunStatus.FAILED, 1), (RunStatus.CANCELLED, 1), (RunStatus.COMPLETED, 0)]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
 import threading
@@ -12,8 +13,10 @@ import pytest
 
 from safepoint.adapters.sqlite import projection_tables
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
+from safepoint.application.paging import every
 from safepoint.domain.errors import StoreDamaged
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.events.session import WatchStatus
 from safepoint.domain.projections import TABLES
 from safepoint.ports import views as rows
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
@@ -251,3 +254,40 @@ def test_lists_are_read_from_indexes(
     for step in plan:
         assert "TEMP B-TREE" not in step or sql.startswith("unsettled"), (query, plan)
         assert not re.search("SCAN (r|e|o|operations|stored_events|runs)\\b", step) or "INDEX" in step, (query, plan)
+
+
+def test_a_page_of_what_is_in_doubt_reads_the_runs_of_its_own_sessions_only(store: SqliteStore) -> None:
+    """So to list all of it costs what it holds, not its square."""
+    costs: dict[int, tuple[int, int]] = {}
+    for last in (20, 80):
+        for number in range(len(costs) and 20, last):
+            one = RecordedSession(f"{number:03d}")
+            one.own(store.owners)
+            one.keep(
+                store.events,
+                *one.opened(),
+                *(made for call in "ab" for made in (one.called(call), one.dispatched(call))),
+            )
+            one.keep(store.events, one.ended(), one.watched("a", WatchStatus.UNKNOWN))
+        costs[last] = (_steps(store, _pages(store, last)), _steps(store, lambda: store.views.unsettled(limit=10)))
+    assert costs[80][0] < 4.2 * costs[20][0], "a listing that is four times as long costs four times as much"
+    assert costs[80][1] < 1.1 * costs[20][1], "and a page of it what a page costs"
+
+
+def _pages(store: SqliteStore, sessions: int) -> Callable[[], object]:
+    def look() -> None:
+        listed = list(every(lambda after: store.views.unsettled(after=after, limit=10), None, lambda row: row.key))
+        assert len(listed) == 2 * sessions
+
+    return look
+
+
+def _steps(store: SqliteStore, look: Callable[[], object]) -> int:
+    """How many instructions of SQLite's machine a look takes, in tens."""
+    counted = itertools.count()
+    with store.events.snapshot() as view:
+        connection = view.connection  # type: ignore[attr-defined]
+    connection.set_progress_handler(lambda: next(counted) < 0, 10)
+    look()
+    connection.set_progress_handler(None, 0)
+    return next(counted)
