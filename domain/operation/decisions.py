@@ -9,7 +9,8 @@ from ..events.session import ClearedBy, NoticePosted
 from ..events.tool import RecoveryMode, ToolDispatched
 from ..identifiers import OperationId
 from ..reasons import RecoveryReason, WriteRefusal
-from ..recovery.bundle import judge_attestation, judge_bundle
+from ..recovery.bundle import broken_attestation, broken_bundle
+from ..recovery.event_facts import event_facts
 from ..run.seals import not_ended, sealed
 from ..run.state import Run
 from ..session.decisions import unsayable
@@ -165,7 +166,7 @@ def commit_recovery(session: Session, run: Run, command: CommitRecovery) -> Deci
     facts = tuple(fact for fact in (command.reconciled, command.outcome, command.decided) if fact is not None)
     if refusal := _out_of_place(run, command.expected_sequence, command.notice):
         return refusal
-    if broken := judge_bundle(run.tools, facts, run.sequence):
+    if broken := broken_bundle(run.tools, [event_facts(fact) for fact in facts]):
         return Refusal(WriteRefusal.BUNDLE_INVALID, broken)
     operation, outcome = _known(run, command.decided.operation_id), command.outcome
     watched = () if outcome is None else watch_list.settled(session, operation, outcome, command.decided)
@@ -177,7 +178,7 @@ def commit_attestation(session: Session, run: Run, command: CommitAttestation) -
     facts = tuple(fact for fact in (command.attested, command.response) if fact is not None)
     if refusal := _out_of_place(run, command.expected_sequence, command.notice):
         return refusal
-    if broken := judge_attestation(run.tools, facts, run.sequence):
+    if broken := broken_attestation(run.tools, [event_facts(fact) for fact in facts]):
         return Refusal(WriteRefusal.BUNDLE_INVALID, broken)
     watched = watch_list.attested(session, _known(run, command.attested.operation_id), command.attested)
     return (*facts, *_inbox(watched, command.notice))

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..events.event import RunEvent
 from ..events.tool import Statement
 from .bundle_rules import BundleRule
-from .event_facts import event_facts
 from .facts import Attested, Decided, Fact, Reconciled, Responded
 from .interpretation import Settled, interpret
 from .scanner import Scanner
@@ -19,28 +17,17 @@ _AFTER_OBSERVATION: tuple[list[type[Fact]], ...] = ([Decided], [Responded, Decid
 _AFTER_STATEMENT: tuple[list[type[Fact]], ...] = ([], [Responded])
 
 
-def judge_bundle(scanner: Scanner, facts: Sequence[RunEvent], high_water: int) -> BundleRule | None:
+def broken_bundle(scanner: Scanner, facts: Sequence[Fact]) -> BundleRule | None:
     """The first rule of SPEC section 10 that a recovery bundle breaks; None when it may be written.
 
     Args:
         scanner: the run's state before the bundle; left as it is.
         facts: observation, outcome if there is one, decision; in this order.
-        high_water: the sequence of the run's last event.
     """
-    return broken_bundle(scanner, [event_facts(fact) for fact in facts], high_water)
-
-
-def judge_attestation(scanner: Scanner, facts: Sequence[RunEvent], high_water: int) -> BundleRule | None:
-    """The first rule of SPEC section 10 that an attestation breaks; None when it may be written. Arguments as above."""
-    return broken_attestation(scanner, [event_facts(fact) for fact in facts], high_water)
-
-
-def broken_bundle(scanner: Scanner, facts: Sequence[Fact], high_water: int) -> BundleRule | None:
-    """As `judge_bundle`, for candidates that already are facts."""
     observed = facts[0] if facts else None
     if not isinstance(observed, Reconciled) or [type(fact) for fact in facts[1:]] not in _AFTER_OBSERVATION:
         return BundleRule.ONE_OBSERVATION_ONE_DECISION
-    after = _after(scanner, facts, high_water)
+    after = _after(scanner, facts)
     if isinstance(after, BundleRule):
         return after
     record = after.operation(observed.operation_id)
@@ -48,14 +35,14 @@ def broken_bundle(scanner: Scanner, facts: Sequence[Fact], high_water: int) -> B
     return judged if isinstance(judged, BundleRule) else None
 
 
-def broken_attestation(scanner: Scanner, facts: Sequence[Fact], high_water: int) -> BundleRule | None:
-    """As `judge_attestation`, for candidates that already are facts."""
+def broken_attestation(scanner: Scanner, facts: Sequence[Fact]) -> BundleRule | None:
+    """The first rule of SPEC section 10 that an attestation breaks; None when it may be written. Arguments as above."""
     attested = facts[0] if facts else None
     if not isinstance(attested, Attested) or [type(fact) for fact in facts[1:]] not in _AFTER_STATEMENT:
         return BundleRule.ATTESTATION_HAS_RESPONSE
     if attested.statement == Statement.OVER and len(facts) > 1:  # says nothing of the outcome, so it brings none
         return BundleRule.ATTESTED_RESPONSE_MATCHES
-    after = _after(scanner, facts, high_water)
+    after = _after(scanner, facts)
     if isinstance(after, BundleRule):
         return after
     if attested.statement == Statement.OVER:
@@ -65,9 +52,9 @@ def broken_attestation(scanner: Scanner, facts: Sequence[Fact], high_water: int)
     return None if isinstance(judged, Settled) else judged or BundleRule.ATTESTATION_IS_CALLED_FOR
 
 
-def _after(scanner: Scanner, facts: Sequence[Fact], high_water: int) -> Scanner | BundleRule:
+def _after(scanner: Scanner, facts: Sequence[Fact]) -> Scanner | BundleRule:
     """The ledger with the candidates, or what they would break in it."""
     after = scanner.fork()
-    for sequence, fact in enumerate(facts, high_water + 1):
-        after.feed(fact, sequence)
+    for fact in facts:
+        after.feed(fact)
     return BundleRule.LEDGER_STAYS_SOUND if len(after.issues) > len(scanner.issues) else after

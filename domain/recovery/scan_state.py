@@ -68,11 +68,6 @@ class ScanState:
         """Whether any issue was found."""
         return bool(self.issues)
 
-    @property
-    def invocation_count(self) -> int:
-        """How many invocations the ledger holds; a sound run of ours has one."""
-        return len(self._spines)
-
     def sequence_of(self, event_id: str) -> int | None:
         """Where an event stands, None when it is not here."""
         return self._seen.get(event_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,28 @@ def test_the_domain_reads_no_clock(path: Path) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK_READS
     ]
     assert reads == []
+
+
+def test_no_module_of_the_hexagon_is_used_by_tests_alone() -> None:
+    """What only tests ask is no rule of ours: it is a second copy of one, and belongs to the tests or goes."""
+    used = {name for path in [ROOT / "__init__.py", *MODULES] for name in used_by(path)}
+    inside = [
+        path for path in MODULES if path.is_relative_to(ROOT / "domain") or path.is_relative_to(ROOT / "application")
+    ]
+    assert [name_of(path) for path in inside if path.name != "__init__.py" and dotted(path) not in used] == []
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def used_by(path: Path) -> Iterator[str]:
+    """Modules that a module imports, at once or (named by a string, as for `later`) when they are first needed."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            begin = ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+            yield begin
+            yield from (f"{begin}.{alias.name}" for alias in node.names)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.lstrip(".")

@@ -7,17 +7,12 @@ from typing import Any
 
 from safepoint.adapters.interchange import maka_facts, maka_json
 from safepoint.domain.reasons import LedgerIssue, WriteRefusal
-from safepoint.domain.recovery.facts import Called, Fact
-from safepoint.domain.recovery.transition import TransitionKind, TransitionRefusal, judge_transition
+
+from .transitions import TransitionKind, judge_transition
 
 Case = dict[str, Any]
 Cases = Mapping[str, Sequence[Case]]
 
-KINDS = {
-    "t1_prepare": TransitionKind.PREPARE,
-    "t2_outcome": TransitionKind.OUTCOME,
-    "recovery_bundle": TransitionKind.RECOVERY,
-}
 IDENTITY = ("sessionId", "runId", "turnId", "invocationId")
 AGREED = "agreed"
 SHAPES = {"reserved_tool_boundary_fact", "reserved_recovery_fact", "transition_shape_conflict"}
@@ -32,18 +27,7 @@ def judged(case: Case) -> Any:
         if envelope["id"] not in existing
         or maka_json.canonical(existing[envelope["id"]]) != maka_json.canonical(envelope)
     ]
-    refusal = judge_transition(maka_facts.scan(case["existing"]), candidates, kind_of(case, candidates))
-    return None if refusal is None else summary(refusal)
-
-
-def kind_of(case: Case, candidates: Sequence[Fact]) -> TransitionKind:
-    """The original has one kind for what two of our commands write: model steps, and all else that is ordinary."""
-    with_calls = any(isinstance(fact, Called) for fact in candidates)
-    return KINDS.get(case["transition"], TransitionKind.STEP if with_calls else TransitionKind.APPEND)
-
-
-def summary(refusal: TransitionRefusal) -> tuple[Any, ...]:
-    return (refusal.code, refusal.event_id, refusal.issue, refusal.operation_id, refusal.call_id)
+    return judge_transition(maka_facts.scan(case["existing"]), candidates, TransitionKind(case["transition"]))
 
 
 def recorded(case: Case) -> Any:

@@ -205,7 +205,7 @@ ATTESTATIONS: dict[str, Broken] = {
 def test_a_bundle_that_breaks_a_rule_is_refused_by_its_name(name: str) -> None:
     broken = BUNDLES[name]
     before = scan(*broken.existing)
-    assert broken_bundle(before, broken.candidates, before.high_water) == broken.rule
+    assert broken_bundle(before, broken.candidates) == broken.rule
     assert before.high_water == len(broken.existing), "the state is left as it was"
 
 
@@ -213,7 +213,7 @@ def test_a_bundle_that_breaks_a_rule_is_refused_by_its_name(name: str) -> None:
 def test_an_attestation_that_breaks_a_rule_is_refused_by_its_name(name: str) -> None:
     broken = ATTESTATIONS[name]
     before = scan(*broken.existing)
-    assert broken_attestation(before, broken.candidates, before.high_water) == broken.rule
+    assert broken_attestation(before, broken.candidates) == broken.rule
 
 
 # Bundles whose facts are given directly: what the scan of a ledger would catch before, the rules catch on their own.
@@ -298,7 +298,7 @@ def test_what_was_seen_completes_only_in_the_mode_that_promised_it(
     before = scan(*mode(mode_), *deliveries)
     candidates = (reconciled(observation), responded(is_error=is_error), completed())
     allowed = observation in COMPLETED_BY[mode_] and not (is_error and observation in FILE_OBSERVATIONS)
-    assert (broken_bundle(before, candidates, before.high_water) is None) == allowed
+    assert (broken_bundle(before, candidates) is None) == allowed
 
 
 @pytest.mark.parametrize("mode_", RecoveryMode)
@@ -308,7 +308,7 @@ def test_what_was_seen_parks_only_with_its_own_reason(mode_: RecoveryMode, obser
     accepted = {
         reason
         for reason in {reason for reasons in PARKED_BY.values() for reason in reasons.values()} | {"other"}
-        if broken_bundle(before, (reconciled(observation), parked(reason)), before.high_water) is None
+        if broken_bundle(before, (reconciled(observation), parked(reason))) is None
     }
     expected = PARKED_BY[mode_].get(observation)
     assert accepted == ({expected} if expected else set())
@@ -335,9 +335,9 @@ VALID = {
 def test_a_valid_bundle_may_be_written_once(name: str) -> None:
     existing, candidates = VALID[name]
     before = scan(*existing)
-    assert broken_bundle(before, candidates, before.high_water) is None
+    assert broken_bundle(before, candidates) is None
     after = scan(*existing, *candidates)
-    assert broken_bundle(after, candidates, after.high_water) is not None
+    assert broken_bundle(after, candidates) is not None
 
 
 VALID_ATTESTATIONS = {
@@ -359,7 +359,7 @@ VALID_ATTESTATIONS = {
 def test_a_person_may_settle_what_is_not_certain(name: str) -> None:
     existing, candidates = VALID_ATTESTATIONS[name]
     before = scan(*existing)
-    assert broken_attestation(before, candidates, before.high_water) is None
+    assert broken_attestation(before, candidates) is None
 
 
 ORDERS = {

@@ -28,7 +28,7 @@ from safepoint.domain.events.tool import (
     ToolRedeliveryStarted,
     ToolResponded,
 )
-from safepoint.domain.recovery.bundle import judge_attestation, judge_bundle
+from safepoint.domain.recovery.bundle import broken_attestation, broken_bundle
 from safepoint.domain.recovery.event_facts import event_facts
 from safepoint.domain.recovery.facts import (
     Attested,
@@ -178,12 +178,15 @@ FIELDS = (
 
 def test_a_bundle_of_events_is_judged_against_the_run_before_it() -> None:
     scanner = Scanner()
-    for sequence, event in enumerate((CALL, DISPATCH), 1):
-        scanner.feed(event_facts(event), sequence)
-    assert judge_bundle(scanner, (OBSERVATION, RESPONSE, DECISION), 2) is None
-    assert judge_bundle(scanner, (OBSERVATION, DECISION), 2) == "completed_has_outcome"
-    assert judge_attestation(scanner, (ATTESTATION, RESPONSE), 2) is None
-    assert judge_attestation(scanner, (ATTESTATION,), 2) == "attestation_has_response"
+    call, dispatch, observation, response, decision, attestation = map(
+        event_facts, (CALL, DISPATCH, OBSERVATION, RESPONSE, DECISION, ATTESTATION)
+    )
+    scanner.feed(call)
+    scanner.feed(dispatch)
+    assert broken_bundle(scanner, (observation, response, decision)) is None
+    assert broken_bundle(scanner, (observation, decision)) == "completed_has_outcome"
+    assert broken_attestation(scanner, (attestation, response)) is None
+    assert broken_attestation(scanner, (attestation,)) == "attestation_has_response"
 
 
 def test_a_hash_that_is_not_the_call_s_is_found_from_the_arguments_themselves() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from safepoint.domain.events.run import TOOL_BOUNDARY_PROTOCOL
 from safepoint.domain.events.tool import Disposition, Effect, Observation, RecoveryMode, Statement
 from safepoint.domain.reasons import RecoveryReason
+from safepoint.domain.recovery.bundle import broken_attestation, broken_bundle
 from safepoint.domain.recovery.facts import (
     Attested,
     Called,
@@ -28,10 +29,28 @@ from safepoint.domain.recovery.facts import (
 )
 from safepoint.domain.recovery.resolver import resolve
 from safepoint.domain.recovery.scanner import Scanner
-from safepoint.domain.recovery.transition import TransitionKind, judge_transition
 from safepoint.domain.recovery.verdict import Resolution, VerdictStatus
 
-from .ledger import ME, OTHER_INVOCATION, OTHER_TURN, called, dispatched, ended, opened, responded, scan
+from .ledger import (
+    ME,
+    OTHER_INVOCATION,
+    OTHER_TURN,
+    attested,
+    called,
+    completed,
+    dispatched,
+    ended,
+    opened,
+    parked,
+    parked_bundle,
+    reconciled,
+    redelivered,
+    responded,
+    scan,
+)
+from .ledger import (
+    verdict as verdict_on,
+)
 
 # Few values of each kind, so that facts meet; and some that no reader knows.
 EVENT_IDS = st.sampled_from([f"e{number}" for number in range(12)])
@@ -99,9 +118,10 @@ def test_no_ledger_makes_the_scanner_or_the_resolver_raise(facts: list[Fact]) ->
     assert judged(scan(*facts))
 
 
-@given(LEDGERS, LEDGERS, st.sampled_from(TransitionKind))
-def test_no_candidates_make_the_judge_raise(existing: list[Fact], candidates: list[Fact], kind: TransitionKind) -> None:
-    judge_transition(scan(*existing), candidates, kind)
+@given(LEDGERS, LEDGERS)
+def test_no_candidates_make_the_rules_of_bundles_raise(existing: list[Fact], candidates: list[Fact]) -> None:
+    broken_bundle(scan(*existing), candidates)
+    broken_attestation(scan(*existing), candidates)
 
 
 @given(LEDGERS)
@@ -162,15 +182,22 @@ def test_a_completed_operation_has_a_call_and_a_response_of_its_own(facts: list[
             assert verdict.origin is None
 
 
-@given(st.sampled_from(BEGINNINGS), st.lists(FACTS, min_size=1, max_size=3), st.sampled_from(TransitionKind))
+OBSERVED = st.builds(reconciled, st.sampled_from(Observation))
+ANSWERED = st.builds(responded, is_error=st.booleans(), effect=st.sampled_from(Effect))
+DECIDED = st.builds(completed, outcome=st.just("response") | st.none(), reason=st.sampled_from(["", *RecoveryReason]))
+DECIDED |= st.builds(parked, st.sampled_from(RecoveryReason))
+STATED = st.builds(attested, st.sampled_from(Statement))
+CANDIDATES: st.SearchStrategy[tuple[Fact, ...]] = st.one_of(
+    st.tuples(OBSERVED, DECIDED), st.tuples(OBSERVED, ANSWERED, DECIDED), st.tuples(STATED), st.tuples(STATED, ANSWERED)
+)
+
+
+@given(st.sampled_from(RecoveryMode), st.sampled_from([(), (redelivered(),), parked_bundle()]), CANDIDATES)
 def test_what_the_writer_may_write_reads_back_sound(
-    beginning: list[Fact], candidates: list[Fact], kind: TransitionKind
+    mode: RecoveryMode, since: tuple[Fact, ...], candidates: tuple[Fact, ...]
 ) -> None:
-    scanner = scan(*beginning)
-    if judge_transition(scanner, candidates, kind) is None:
-        after = scan(*beginning, *candidates)
-        assert after.issues == []
-        touched = {fact.event_id for fact in candidates}
-        for verdict in resolve(after, foreign=False).verdicts:
-            if touched & {*verdict.recovery_event_ids, verdict.response_event_id, verdict.dispatch_event_id}:
-                assert verdict.status is not VerdictStatus.CORRUPTION
+    ledger = (opened(), called(), dispatched(mode=mode), ended(), *since)
+    assume(verdict_on(*ledger).status is not VerdictStatus.CORRUPTION)
+    if broken_bundle(scan(*ledger), candidates) is None or broken_attestation(scan(*ledger), candidates) is None:
+        assert scan(*ledger, *candidates).issues == []
+        assert verdict_on(*ledger, *candidates).status is not VerdictStatus.CORRUPTION
