@@ -54,19 +54,17 @@ def outcome_row(row: Row, session_id: str) -> Row | None:
     return Row(OUTCOMES, kept)
 
 
-def columns(key: str, session: str, event: str = "e", outcome: str = "o") -> str:
-    """SQL for all columns of operations, in their order.
+def columns(key: str, session: str) -> str:
+    """SQL for all columns of operations, in their order; a dispatch is named `e`, the row of what followed `o`.
 
     Args:
         key: SQL for the operation's id.
         session: SQL for its session.
-        event: names its dispatch among the events.
-        outcome: names the row of what followed.
     """
-    known = {"operation_id": key, _LISTED: session, _SEQUENCE: f"{event}.originator_version"}
+    known = {"operation_id": key, _LISTED: session, _SEQUENCE: "e.originator_version"}
     for name in TABLES[OPERATIONS].columns.keys() - known.keys():
         said = _DISPATCHED.get(name)
-        known[name] = f"{outcome}.{name}" if said is None else field_of(said, f"{event}.state")
+        known[name] = f"o.{name}" if said is None else field_of(said, "e.state")
     return ", ".join(f"{known[name]} AS {name}" for name in TABLES[OPERATIONS].columns)
 
 
