@@ -10,6 +10,7 @@ from dependency_injector import containers, providers
 
 from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
+from ..application.open_ends import is_open
 from ..application.ownership import SessionOwnership
 from ..application.spines import Spines
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
@@ -245,7 +246,12 @@ class Composition(containers.DeclarativeContainer):
     ledger = providers.Singleton(Ledger, events, store.provided.owners)
     async_ledger = providers.Singleton(AsyncLedger, ledger)
     ownership = providers.Singleton(
-        SessionOwnership, store.provided.owners, incarnations, ledger.provided.forget, live_operations.provided.of
+        SessionOwnership,
+        store.provided.owners,
+        incarnations,
+        ledger.provided.forget,
+        live_operations.provided.of,
+        providers.Callable(is_open, ledger).provider,
     )
     at_owner = providers.Factory(AtOwner, ownership, handover, answer_seconds=providers.Callable(_answer_seconds))
     over = providers.Factory(OverJudge, ownership, supervisor, live_operations)

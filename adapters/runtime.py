@@ -17,8 +17,9 @@ from .composition import Composition
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..application.host import Automatic, Host, HostParts
-    from ..application.repair_everything import RepairStep
+    from ..application.auto_resume import Automatic
+    from ..application.host import Host, HostParts
+    from ..application.repair_report import RepairStep
 
 
 class Runtime:

@@ -7,20 +7,27 @@ sessions that were left earlier wait for a person and are never woken.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio.lowlevel import checkpoint
 
 from ..domain.events.run import RunStatus, Trigger
 from ..domain.identifiers import RunId, SessionId
-from ..domain.reasons import RevalidationCode
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.views import PAGE_MAX, FamilyViews
 from .agent import Agent
+from .live_runs import LiveRun
+from .ownership import SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest
 from .repair_session import Repaired, RepairKind
-from .resume_run import Continued, Parked
+from .resume_run import Continued, Parked, ResumeRun
+from .run_agent import Screen
+from .supervised_calls import in_thread
 
 AT_ONCE_MAX = 4
 """How many continuations are driven at once; the others wait."""
@@ -47,47 +54,59 @@ class AgentFor(Protocol):
         """The agent, or None where this host has none for it: then it waits for a person. May block."""
 
 
-class Resume(Protocol):
-    """How a continuation is planned and driven, as a person's would be."""
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """Auto-resume, where it is enabled.
 
-    def __call__(
-        self, session_id: SessionId, agent: Agent, request: PlanRequest, driven: Callable[[], None], /
-    ) -> Awaitable[Parked | Continued]:
-        """Resume; `driven` is told when the run has begun, and whatever fails after that is told by who drives it."""
+    Attributes:
+        agent_for: what an interrupted run is continued with.
+        screen_for: who watches it.
+        told: told what became of each; must not raise.
+    """
+
+    agent_for: AgentFor
+    screen_for: Callable[[SessionId], Screen] = lambda session_id: Screen()
+    told: Callable[[Parked | Continued], None] = lambda result: None
+
+
+class Admit(Protocol):
+    """How a host takes work in, a person's or its own."""
+
+    def __call__(self, work: Callable[[], Awaitable[Parked | Continued]], /) -> Awaitable[Parked | Continued]:
+        """Do the work, which closing waits for."""
 
 
 class AutoResume:
     """Tries each interrupted run once, with trigger `auto`; whether it may go on, the planner decides.
 
     Args:
+        automatic: the host's agents and screens, and whom it tells.
+        admit: takes each in like a person's: closing waits for it.
         resume: the same path as a person's.
-        agent_for: the host's agents.
-        leave: gives a session up of which nothing is begun, so that it waits for a person.
+        ownership: of the sessions, which are owned until their try has begun, or is not to be made.
         views: tell child runs apart, which wait for a person (SPEC section 11).
-        sink: told of what fails before a run has begun.
-        told: told what became of each; must not raise.
+        sink: told of what fails before a run has begun; whatever fails after that is told by who drives it.
     """
 
     def __init__(
         self,
-        resume: Resume,
-        agent_for: AgentFor,
-        leave: Callable[[SessionId], None],
+        automatic: Automatic,
+        admit: Admit,
+        resume: ResumeRun,
+        ownership: SessionOwnership,
         views: FamilyViews,
         sink: LifecycleSink,
-        told: Callable[[Parked | Continued], None] = lambda result: None,
     ) -> None:
-        self._resume = resume
-        self._agent_for = agent_for
-        self._give_up = leave
+        self._automatic = automatic
+        self._admit = admit
+        self._resume_run = resume
+        self._ownership = ownership
         self._views = views
         self._sink = sink
-        self._told = told
         self._limiter: CapacityLimiter
 
     async def __call__(self, repaired: Sequence[Repaired], failed: Callable[[Exception], None]) -> None:
-        """Try all; returns when each has ended. Cancelled, it begins no more, and what was begun is cancelled with it
-        unless the host shields it.
+        """Try all; returns when each has ended. Cancelled, it begins no more.
 
         Args:
             repaired: what repair closed at this start.
@@ -120,35 +139,52 @@ class AutoResume:
         return frozenset(one.session_id for one in kinships if one.parent_session_id is not None)
 
     async def _try(self, interrupted: Interrupted, failed: Callable[[Exception], None]) -> None:
-        driven: list[bool] = []
+        driven: list[LiveRun] = []
         try:
             agent = await self._agent_of(interrupted)
             if agent is None:
                 return
-            request = PlanRequest(run_id=interrupted.run_id, trigger=Trigger.AUTO)
-            result = await self._resume(interrupted.session_id, agent, request, lambda: driven.append(True))
-            if isinstance(result, Parked) and RevalidationCode.CONTINUATION_CLAIM_CONFLICT not in result.changed:
-                await self._leave(interrupted)  # else a claim of ours may stand, for which the session is kept
-            self._told(result)
+            result = await self._resume(interrupted, agent, driven.append)
+            if isinstance(result, Parked):
+                await self._leave(interrupted)
+            self._automatic.told(result)
         except Exception as error:  # noqa: BLE001 (its owner raises it when the host is closed)
+            failed(error)
             if not driven:
                 self._sink.record(_failed(interrupted, error))
-            failed(error)
+                await self._leave(interrupted)
         finally:
             self._limiter.release_on_behalf_of(interrupted)
+
+    async def _resume(
+        self, interrupted: Interrupted, agent: Agent, driven: Callable[[LiveRun], None]
+    ) -> Parked | Continued:
+        session_id, run_id = interrupted
+        screen = self._automatic.screen_for(session_id)
+        await checkpoint()
+
+        async def work() -> Parked | Continued:
+            with suppress(SessionBusy):  # somebody was faster, and the plan says so
+                await in_thread(partial(self._ownership.take_anew, session_id))  # from here on the try counts
+            request = PlanRequest(run_id=run_id, trigger=Trigger.AUTO)
+            return await self._resume_run(session_id, agent, screen, driven, request)
+
+        with CancelScope(shield=True):
+            result = await self._admit(work)
+        return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)
 
     async def _agent_of(self, interrupted: Interrupted) -> Agent | None:
         agent: Agent | None = None
         try:
-            agent = await to_thread.run_sync(self._agent_for, interrupted)
+            agent = await to_thread.run_sync(self._automatic.agent_for, interrupted)
         finally:
             if agent is None:
                 await self._leave(interrupted)
         return agent
 
     async def _leave(self, interrupted: Interrupted) -> None:
-        """Nothing is begun of it by this host: it waits for a person."""
-        await to_thread.run_sync(self._give_up, interrupted.session_id)
+        """This host goes on with it no more: it waits for a person; or for repair, where something may be begun."""
+        await to_thread.run_sync(self._ownership.give_up_unused, interrupted.session_id)
 
 
 def _failed(interrupted: Interrupted, error: Exception) -> LifecycleEvent:

@@ -7,28 +7,27 @@ and gives back the store and last the lock. What fails in the background is kept
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
 import anyio
 from anyio import CancelScope
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
 
-from ..domain.errors import SafepointError
 from ..domain.identifiers import SessionId
 from ..ports.lifecycle_sink import LifecycleSink
 from ..ports.views import FamilyViews
 from .agent import Agent
-from .auto_resume import AgentFor, AutoResume, is_tried
+from .auto_resume import Automatic, AutoResume, is_tried
+from .host_phases import HostClosedMeanwhile, HostNotReady, Phase
 from .live_runs import LiveRun
-from .ownership import SessionBusy, SessionOwnership
+from .ownership import SessionOwnership
 from .plan_resume import PlanRequest
-from .repair_everything import RepairEverything, RepairReport, RepairStep
+from .repair_before_ready import repair_before_ready
+from .repair_everything import RepairEverything, nothing_awaited
+from .repair_report import RepairReport, RepairStep
 from .repair_session import Repaired
 from .resume_run import Continued, Parked, ResumeRun
 from .run_agent import Screen
@@ -37,55 +36,10 @@ from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
 DRAIN_SECONDS = 30.0
-REPAIRS_MAX = 2
-"""How often repair is tried before a host gives up."""
 CANCEL_SECONDS = 15.0
 """How long work that was cancelled is waited for: longer than live tools are, after a stop."""
 
 ResultT = TypeVar("ResultT")
-
-
-class Phase(StrEnum):
-    """How far a host's life has come; it only goes on."""
-
-    OPENING = "opening"
-    READY = "ready"
-    DRAINING = "draining"
-    CLOSED = "closed"
-
-
-class HostNotReady(SafepointError):
-    """The host takes no work; nothing was begun.
-
-    Attributes:
-        phase: opening, draining or closed.
-    """
-
-    def __init__(self, phase: Phase) -> None:
-        super().__init__(f"the host is {phase}: it takes no work")
-        self.phase = phase
-
-
-class RepairIncomplete(SafepointError):
-    """Some sessions could not be repaired, so the host is not ready: it takes no work over an open end.
-
-    Attributes:
-        report: names them, each with its error.
-    """
-
-    def __init__(self, report: RepairReport) -> None:
-        first = report.failed[0]
-        super().__init__(
-            f"{len(report.failed)} sessions could not be repaired; the first is {first.session_id}: {first.error}"
-        )
-        self.report = report
-
-
-class HostClosedMeanwhile(SafepointError):
-    """The host was closed and waited no longer: the run is interrupted where it was, and repair closes its record."""
-
-    def __init__(self) -> None:
-        super().__init__("the host was closed before the run had ended; it is interrupted, and can be resumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +52,6 @@ class HostParts:
     ownership: SessionOwnership
     views: FamilyViews
     sink: LifecycleSink
-
-
-@dataclass(frozen=True, slots=True)
-class Automatic:
-    """Auto-resume, where it is enabled.
-
-    Attributes:
-        agent_for: what an interrupted run is continued with.
-        screen_for: who watches it.
-        told: told what became of each; must not raise.
-    """
-
-    agent_for: AgentFor
-    screen_for: Callable[[SessionId], Screen] = lambda session_id: Screen()
-    told: Callable[[Parked | Continued], None] = lambda result: None
 
 
 class Host:
@@ -176,7 +115,8 @@ class Host:
         try:
             with self._opening:
                 self._parts = await in_thread(self._open_parts)
-                repaired = await self._repair()
+                awaited = nothing_awaited if self._automatic is None else is_tried
+                repaired = await repair_before_ready(self._parts.repair, self.report, self._progress, awaited)
             if self._opening.cancelled_caught:
                 raise HostNotReady(Phase.CLOSED)
         except BaseException:
@@ -190,57 +130,17 @@ class Host:
             self._tasks.start_soon(self._recover, self._automatic, self._recovery, repaired)
         return self
 
-    async def _repair(self) -> list[Repaired]:
-        """A batch at a time, so that whoever cancels waits for one batch at most; what failed is tried once more."""
-        wanted: dict[SessionId, Repaired] = {}
-        awaited = None if self._automatic is None else is_tried
-        await checkpoint()
-        for _ in range(REPAIRS_MAX):
-            self.report.failed.clear()
-            steps = self._parts.repair.steps(self.report, awaited)
-            while (step := await in_thread(partial(next, steps, None))) is not None:
-                self._progress(step)
-                wanted |= {one.session_id: one for one in step.repaired if awaited is not None and awaited(one)}
-                await checkpoint()
-            if not self.report.failed:
-                return list(wanted.values())
-        raise RepairIncomplete(self.report)
-
     async def _recover(self, automatic: Automatic, recovery: CancelScope, repaired: list[Repaired]) -> None:
         parts = self._parts
         try:
             with recovery:
-                auto = AutoResume(
-                    self._resume_automatically,
-                    automatic.agent_for,
-                    parts.ownership.give_up_unused,
-                    parts.views,
-                    parts.sink,
-                    automatic.told,
-                )
+                auto = AutoResume(automatic, self._admit, parts.resume_run, parts.ownership, parts.views, parts.sink)
                 await auto(repaired, self._failed)
         except Exception as error:  # noqa: BLE001 (it must not end the body of the host; closing raises it)
             self._failed(error)
         finally:
             self._recovery = None
             self._tell_change()
-
-    async def _resume_automatically(
-        self, session_id: SessionId, agent: Agent, request: PlanRequest, driven: Callable[[], None]
-    ) -> Parked | Continued:
-        """Admitted like a person's: closing waits for it, and recovery that is cancelled begins no more."""
-        assert self._automatic is not None
-        screen = self._automatic.screen_for(session_id)
-        await checkpoint()
-
-        async def work() -> Parked | Continued:
-            with suppress(SessionBusy):  # somebody was faster, and the plan says so
-                await in_thread(partial(self._parts.ownership.take_anew, session_id))  # from here on the try counts
-            return await self._parts.resume_run(session_id, agent, screen, lambda run: driven(), request)
-
-        with CancelScope(shield=True):
-            result = await self._admit(work)
-        return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)
 
     def _failed(self, error: Exception) -> None:
         """Keep what failed in the background; a run that closing cut short is no failure, and can be resumed."""

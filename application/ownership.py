@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ..domain.errors import SafepointError, StoreError
+from ..domain.errors import SafepointError, StoreDamaged, StoreError
 from ..domain.identifiers import IncarnationId, SessionId
 from ..ports.event_store import OwnerGuard
-from ..ports.incarnations import HeldIncarnation, Incarnation, Incarnations, Liveness
+from ..ports.incarnations import Incarnation, Incarnations, Liveness
 from ..ports.session_owners import Ownership, SessionOwners
 from ..ports.supervised import ProcessInfo
+from .known_lives import KnownLives
 
 TRIES_MAX = 8
 OWNER_PROCESS = "the process that started it"
@@ -65,6 +66,7 @@ class SessionOwnership:
         incarnations: begins and observes lives.
         forget: drops what is known of a session that was just taken: others may have written it meanwhile.
         lives_here: tells whether an operation of a session lives in this process.
+        is_open: tells whether a session that is owned has an end that repair closes; raises where it cannot look.
     """
 
     def __init__(
@@ -73,35 +75,25 @@ class SessionOwnership:
         incarnations: Incarnations,
         forget: Callable[[SessionId], None],
         lives_here: Callable[[SessionId], bool] = lambda session_id: False,
+        is_open: Callable[[SessionId], bool] = lambda session_id: False,
     ) -> None:
         self._owners = owners
-        self._incarnations = incarnations
+        self._lives = KnownLives(owners, incarnations)
         self._forget = forget
         self._lives_here = lives_here
-        self._held: HeldIncarnation | None = None
+        self._is_open = is_open
         self._in_use: set[SessionId] = set()
-        self._dead: set[IncarnationId] = set()
         self._lock = threading.Lock()
-        self._beginning = threading.Lock()
 
     @property
     def incarnation(self) -> Incarnation:
         """This process's life; begun and registered when it is first needed."""
-        with self._beginning:
-            if self._held is None:
-                held = self._incarnations.enter()
-                try:
-                    self._owners.register(held.incarnation)
-                except BaseException:
-                    held.leave(keep_lock_file=False)  # a life that nobody knows owns nothing
-                    raise
-                self._held = held
-            return self._held.incarnation
+        return self._lives.mine
 
     @property
     def begun(self) -> bool:
         """True from when this process's life as an owner began until it was left."""
-        return self._held is not None
+        return self._lives.begun
 
     def own(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Owned:
         """Become the owner of a session, or stay it, for one use case at a time in this process.
@@ -140,16 +132,10 @@ class SessionOwnership:
         raise SessionBusy(session_id, None, Liveness.ALIVE)
 
     def _require_dead(self, session_id: SessionId, previous: IncarnationId) -> None:
-        facts = self._owners.incarnation(previous)
-        liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+        facts, liveness = self._lives.seen(previous)
         if liveness is not Liveness.DEAD:
-            raise SessionBusy(session_id, facts, liveness, self._own_process(facts))
-
-    def _own_process(self, facts: Incarnation | None) -> str | None:
-        def process(life: Incarnation) -> tuple[object, ...]:
-            return life.pid, life.process_start_time, life.boot_id, life.pid_namespace
-
-        return OWN_PROCESS if facts is not None and process(facts) == process(self.incarnation) else None
+            mine = facts is not None and self._lives.of_this_process(facts)
+            raise SessionBusy(session_id, facts, liveness, OWN_PROCESS if mine else None)
 
     def may_be_taken(self, row: Ownership) -> bool:
         """True when nobody works on a session: its owner is proven dead, or is this process and does not use it now."""
@@ -202,8 +188,7 @@ class SessionOwnership:
         row = self._owners.owner(session_id)
         if row is None or row.incarnation_id is None:
             return row, None, None
-        facts = self._owners.incarnation(row.incarnation_id)
-        return row, facts, Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
+        return row, *self._lives.seen(row.incarnation_id)
 
     def take_anew(self, session_id: SessionId) -> None:
         """Own a session under a new epoch, and keep it: whoever looks at the row sees that something was begun since.
@@ -229,32 +214,20 @@ class SessionOwnership:
         Args:
             timeout_seconds: bound on the whole of it.
         """
-        if self.is_mine(owner.incarnation_id):
-            return Liveness.ALIVE
-        return self._incarnations.end(owner, timeout_seconds)
+        return self._lives.end(owner, timeout_seconds)
 
     def liveness_of(self, incarnation_id: IncarnationId) -> Liveness:
         """Whether an incarnation lives; a life that was never registered could not be looked at."""
-        if self._held is not None and self._held.incarnation.incarnation_id == incarnation_id:
-            return Liveness.ALIVE
-        if incarnation_id in self._dead:
-            return Liveness.DEAD
-        facts = self._owners.incarnation(incarnation_id)
-        liveness = Liveness.COULD_NOT_LOOK if facts is None else self._incarnations.probe(facts)
-        if liveness is Liveness.DEAD:
-            self._dead.add(incarnation_id)  # for good: a life does not come back
-        return liveness
+        return self._lives.liveness_of(incarnation_id)
 
     def living_process(self, incarnation_id: IncarnationId) -> ProcessInfo | None:
         """The process of another life that is seen to live, whoever owns the session by now; None for all others."""
-        if self.is_mine(incarnation_id) or self.liveness_of(incarnation_id) is not Liveness.ALIVE:
-            return None
-        facts = self._owners.incarnation(incarnation_id)
+        facts = self._lives.living(incarnation_id)
         return None if facts is None else ProcessInfo(facts.pid, facts.process_start_time, OWNER_PROCESS)
 
     def is_mine(self, incarnation_id: IncarnationId) -> bool:
         """True when an incarnation is this process's life."""
-        return self._held is not None and self._held.incarnation.incarnation_id == incarnation_id
+        return self._lives.is_mine(incarnation_id)
 
     def in_use(self, session_id: SessionId) -> bool:
         """True while a use case of this process works on a session."""
@@ -274,21 +247,40 @@ class SessionOwnership:
             self._done(owned.session_id)
 
     def give_up(self, owned: Owned) -> None:
-        """As `release`; where that cannot be written it stays owned, until its next use or the end of this process."""
-        with suppress(StoreError):
-            self.release(owned)
+        """End a use case that may have failed: as `release`, but kept where an end is open, or nobody could look.
+
+        Repair at start goes by owners, and would not find an open run that nobody owns. Where giving it up cannot be
+        written it stays owned, until its next use or the end of this process.
+        """
+        try:
+            stays = self._is_open(owned.session_id)
+        except StoreDamaged:
+            stays = False  # nobody can close it: it waits for a person, in whatever process
+        except StoreError:
+            stays = True
+        except BaseException:
+            self.keep(owned)
+            raise
+        if stays:
+            self.keep(owned)
+        else:
+            self._release_if_possible(owned)
 
     def give_up_unused(self, session_id: SessionId) -> None:
-        """Give a session up that no use case of this process holds; whoever holds it will give it up."""
+        """As `give_up`, of a session that no use case of this process holds; whoever holds it will give it up."""
         with suppress(SessionBusy, StoreError):
-            self.release(self.own(session_id))
+            self.give_up(self.own(session_id))
+
+    def _release_if_possible(self, owned: Owned) -> None:
+        with suppress(StoreError):
+            self.release(owned)
 
     @contextmanager
     def held(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Iterator[Owned]:
         """Own a session for a block, as `own`, and give it up after it.
 
-        It stays owned where an error of the store, or an interruption, leaves in doubt what was written: so repair at
-        the next start finds it.
+        It stays owned where an error of the store, or an interruption, leaves in doubt what was written, and where the
+        block fails and leaves an end open, as `give_up` says: so repair at the next start finds it.
         """
         owned = self.own(session_id, fencing=fencing)
         try:
@@ -299,7 +291,7 @@ class SessionOwnership:
             else:
                 self.give_up(owned)
             raise
-        self.give_up(owned)
+        self._release_if_possible(owned)
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""
@@ -311,6 +303,4 @@ class SessionOwnership:
 
     def leave(self, *, keep_lock_file: bool) -> None:
         """End this life; idempotent. The lock goes last, so call this after everything else is closed."""
-        if self._held is not None:
-            self._held.leave(keep_lock_file=keep_lock_file)
-            self._held = None
+        self._lives.leave(keep_lock_file=keep_lock_file)

@@ -6,6 +6,7 @@ It is not reconciling (looking at the world) and not resuming (a new run): those
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -14,14 +15,13 @@ from ..domain.commands import EndRun, RepairContinuation
 from ..domain.errors import StoreDamaged, StoreNotAdopted, WriteRefused
 from ..domain.events.assembling import assembled
 from ..domain.events.run import ContinuationStarted, RunClaimed, RunEnded, RunOpened, RunStatus, StartKind
-from ..domain.events.session import RunAdmitted
 from ..domain.identifiers import ExecutionIdentity, RunId, SessionId
 from ..domain.reasons import FailureClass, ParkReason, WriteRefusal
 from ..domain.run.state import Run
-from ..domain.session.state import Session
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.session_owners import Ownership
 from .ledger import CommandLedger
+from .open_ends import HeadRun, head_run
 from .ownership import Owned
 from .spines import Spines
 
@@ -114,43 +114,32 @@ class RepairSession(Repair):
             StoreDamaged: its record is damaged.
             StoreUnavailable: it could not be read.
         """
-        session = self._ledger.session(owned.session_id)
-        head = session.head
-        if head is None or head.run_id in session.abandoned:
+        head = head_run(self._ledger, owned.session_id)
+        if head is None:
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN)
-        run = self._ledger.run(head.run_id)
-        if run.ended is not None:
-            return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.run_id, run.ended.status)
-        if run.opening is not None:
-            return self._end(owned, run.opening, run, cancelled_by)
-        claimed = self._claim_of(session, head.run_id)
-        return _unexplained(head) if claimed is None else self._close(owned, claimed, cancelled_by)
+        if head.run.ended is not None:
+            return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.admitted.run_id, head.run.ended.status)
+        if head.run.opening is not None:
+            return self._end(owned, head.run.opening, head.run, cancelled_by)
+        return _unexplained(head) if head.claimed is None else self._close(owned, head.claimed, cancelled_by)
 
-    def unexplained(self, session_id: SessionId) -> Repaired | None:
-        """What is said of a head run that was admitted and that nothing explains; None of every other session.
+    def left_as_it_is(self, row: Ownership, awaited: Callable[[Repaired], bool]) -> Repaired | None:
+        """What is said of a session that is not taken at all; None where it is taken, and brought to an end.
 
-        Raises:
-            StoreDamaged, StoreUnavailable: as `decide`.
-        """
-        session = self._ledger.session(session_id)
-        head = session.head
-        if head is None or head.run_id in session.abandoned or self._ledger.run(head.run_id).opening is not None:
-            return None
-        return _unexplained(head) if self._claim_of(session, head.run_id) is None else None
-
-    def closed_before(self, row: Ownership) -> Repaired | None:
-        """What an earlier repair closed whose process died before anybody began anything: the row is still as it was.
+        Args:
+            row: as it is: of a dead owner, or of this process.
+            awaited: of which closed runs something is to be begun, which nobody has begun.
 
         Raises:
             StoreDamaged, StoreUnavailable: as `decide`.
         """
-        head = self._ledger.session(row.session_id).head
-        run = None if head is None else self._ledger.run(head.run_id)
-        if head is None or run is None or run.ended is None or not run.ended.recovered or run.claimed is not None:
+        head = head_run(self._ledger, row.session_id)
+        if head is None:
             return None
-        if (run.ended.incarnation_id, run.ended.epoch) != (row.incarnation_id, row.epoch):
-            return None
-        return Repaired(row.session_id, RepairKind.CLOSED_BEFORE, head.run_id, run.ended.status)
+        if head.run.opening is None:
+            return _unexplained(head) if head.claimed is None else None
+        before = _closed_before(head, row)
+        return before if before is not None and awaited(before) else None
 
     def _end(
         self, owned: Owned, opening: RunOpened | ContinuationStarted, run: Run, cancelled_by: str | None
@@ -166,11 +155,6 @@ class RepairSession(Repair):
         failure = FailureClass.CONTINUATION_ABANDONED_BEFORE_PROVIDER_DISPATCH
         ended = self._ended(owned, started, failure, cancelled_by)
         return RepairContinuation(*owned.guard, claimed.target.run_id, claimed.run_id, started, ended)
-
-    def _claim_of(self, session: Session, head: RunId) -> RunClaimed | None:
-        """The claim that admitted the head run: it stands in the run that was the head before."""
-        claimed = None if session.previous is None else self._ledger.run(session.previous.run_id).claimed
-        return claimed if claimed is not None and claimed.target.run_id == head else None
 
     def tell(self, owned: Owned, command: RepairCommand) -> Repaired:
         """Tell operators of a command that is durable; answers what it came to."""
@@ -203,9 +187,19 @@ class RepairSession(Repair):
         )
 
 
-def _unexplained(head: RunAdmitted) -> Repaired:
-    detail = f"run {head.run_id} was admitted and never opened, and no claim names it"
-    return quarantined(head.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
+def _unexplained(head: HeadRun) -> Repaired:
+    detail = f"run {head.admitted.run_id} was admitted and never opened, and no claim names it"
+    return quarantined(head.admitted.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
+
+
+def _closed_before(head: HeadRun, row: Ownership) -> Repaired | None:
+    """What an earlier repair closed whose process died before anybody began anything: the row is still as it was."""
+    ended = head.run.ended
+    if ended is None or not ended.recovered or head.run.claimed is not None:
+        return None
+    if (ended.incarnation_id, ended.epoch) != (row.incarnation_id, row.epoch):
+        return None
+    return Repaired(row.session_id, RepairKind.CLOSED_BEFORE, head.admitted.run_id, ended.status)
 
 
 def quarantined(session_id: SessionId, code: ParkReason, detail: str) -> Repaired:

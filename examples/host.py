@@ -25,8 +25,7 @@ from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.agent import Agent
-from safepoint.application.auto_resume import Interrupted
-from safepoint.application.host import Automatic
+from safepoint.application.auto_resume import Automatic, Interrupted
 from safepoint.application.run_agent import Screen
 from safepoint.domain.identifiers import SessionId
 from safepoint.ports.tool_catalog import ToolContext

@@ -18,7 +18,7 @@ from ...application.inspect_sessions import SessionSummary
 from ...application.intake import Step
 from ...application.open_call import OpenCall
 from ...application.reconciliation import Reconciliation
-from ...application.repair_everything import RepairReport
+from ...application.repair_report import RepairReport
 from ...application.repair_session import Repaired
 from ...application.resume_run import Continued, Parked
 from ...application.run_turn import TurnResult

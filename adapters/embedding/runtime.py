@@ -15,7 +15,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from ...application.agent import Agent
-from ...application.repair_everything import RepairReport, RepairStep
+from ...application.repair_report import RepairReport, RepairStep
 from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition

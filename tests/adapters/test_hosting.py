@@ -14,8 +14,9 @@ from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
-from safepoint.application.auto_resume import Interrupted
-from safepoint.application.host import Automatic, Host, Phase
+from safepoint.application.auto_resume import Automatic, Interrupted
+from safepoint.application.host import Host
+from safepoint.application.host_phases import Phase
 from safepoint.application.resume_run import Parked
 from safepoint.application.run_agent import Screen
 from safepoint.domain.errors import StoreError

@@ -25,7 +25,7 @@ from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
 from safepoint.application.agent import Agent
-from safepoint.application.host import Automatic
+from safepoint.application.auto_resume import Automatic
 from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import Screen
 

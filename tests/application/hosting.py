@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import anyio
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
-from safepoint.application.auto_resume import AgentFor, Interrupted
-from safepoint.application.host import Automatic, Host, HostParts
+from safepoint.application.auto_resume import AgentFor, Automatic, Interrupted
+from safepoint.application.host import Host, HostParts
 from safepoint.application.repair_everything import RepairEverything
 from safepoint.application.resume_run import Continued, Parked
+from safepoint.application.run_agent import Screen
 from safepoint.domain.identifiers import RunId, SessionId
 from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.model_provider import ModelRequest, StartProof
@@ -60,9 +61,16 @@ class Hosting(Process):
             self.ledger, self.ownership, self.repair, self.world.store, self.world.store.views, self.live
         )
 
-    def host(self, *, auto: bool = False, agent_for: AgentFor | None = None, **more: Any) -> Host:
+    def host(
+        self,
+        *,
+        auto: bool = False,
+        agent_for: AgentFor | None = None,
+        screen_for: Callable[[SessionId], Screen] = lambda session_id: Screen(),
+        **more: Any,
+    ) -> Host:
         """A host, not opened yet."""
-        automatic = Automatic(agent_for or self.agent_for, told=self.became.append) if auto else None
+        automatic = Automatic(agent_for or self.agent_for, screen_for, self.became.append) if auto else None
         return Host(self._open, self._close, automatic=automatic, **more)
 
     def agent_for(self, interrupted: Interrupted) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
 from safepoint.adapters.memory.lifecycle_sink import CollectingSink
@@ -10,9 +11,11 @@ from safepoint.adapters.system.clock import SystemClock
 from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.application.ledger import Ledger
 from safepoint.application.live_operations import LiveOperations
+from safepoint.application.open_ends import is_open
 from safepoint.application.ownership import SessionOwnership
-from safepoint.application.repair_everything import RepairEverything, RepairReport, RepairStep
+from safepoint.application.repair_everything import RepairEverything
 from safepoint.application.repair_family import RepairFamily
+from safepoint.application.repair_report import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairSession
 from safepoint.application.spines import Spines
 from safepoint.domain.events.run import RunEnded
@@ -37,7 +40,9 @@ class Life:
         self.world = world
         self.incarnations = MemoryIncarnations(host)
         self.ledger = Ledger(events or world.events, world.owners)
-        self.ownership = SessionOwnership(world.owners, self.incarnations, self.ledger.forget)
+        self.ownership = SessionOwnership(
+            world.owners, self.incarnations, self.ledger.forget, is_open=partial(is_open, self.ledger)
+        )
         self.sink = CollectingSink()
         self.live = LiveOperations()
         self.repair = RepairSession(self.ledger, Spines(SystemClock(), Uuid7Ids()), self.sink)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
+from safepoint.adapters.memory.tables import Failure
 from safepoint.application import auto_resume
 from safepoint.application.auto_resume import AutoResume, Interrupted
-from safepoint.application.host import Host, Phase
+from safepoint.application.host import Host
+from safepoint.application.host_phases import Phase
 from safepoint.application.plan_resume import PlanRequest
 from safepoint.application.resume_run import Continued, Parked
 from safepoint.domain.commands import Append, OpenRun
-from safepoint.domain.errors import StoreUnavailable
+from safepoint.domain.errors import StoreFull, StoreUnavailable
+from safepoint.domain.events.model import ModelStepCompleted
 from safepoint.domain.events.run import CancelRequested, RunClaimed, RunEnded, RunOpened, Trigger
 from safepoint.domain.events.session import RunAdmitted, RunKind, SessionOpened
 from safepoint.domain.events.tool import ToolDispatched
@@ -22,6 +26,7 @@ from safepoint.domain.identifiers import RunId, SessionId
 from safepoint.domain.planning.outcome import Reason
 from safepoint.domain.reasons import ParkReason
 from safepoint.ports.failpoints import Failpoint
+from safepoint.ports.lifecycle_sink import LifecycleKind
 
 from .hosting import Hosting, Waits, act, interrupted, killed_resume
 from .wiring import SESSION, Process, World, go, until
@@ -280,6 +285,87 @@ def test_what_waits_is_given_up_where_nobody_can_tell_whether_it_is_a_child(monk
     with pytest.raises(ExceptionGroup):
         hosted(process)
     assert (process.became, process.owner()) == ([], None)
+
+
+def disk_is_gone(*_: Any, **__: Any) -> Any:
+    raise StoreUnavailable("disk I/O error")
+
+
+@pytest.mark.parametrize("where", ["screen", "epoch", "plan"])
+def test_a_try_that_fails_before_it_begins_is_told_and_leaves_its_session_to_a_person(where: str) -> None:
+    """The host goes on for weeks: meanwhile others must get at the session."""
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+    before: list[int] = []
+    host = process.host(auto=True, **({"screen_for": disk_is_gone} if where == "screen" else {}))
+    if where == "epoch":
+        process.ownership.take_anew = disk_is_gone  # type: ignore[method-assign]
+    if where == "plan":
+        process.resume_run._plan = disk_is_gone  # type: ignore[assignment]
+
+    async def work() -> None:
+        async with host:
+            before.append(len(process.events(run_id)))
+            await host.recovered()
+            assert [str(error) for error in host.errors] == ["disk I/O error"]
+            assert process.owner() is None
+            person = Process(world)
+            assert isinstance(await person.resume([says("by a person")], [act]), Continued)
+
+    with pytest.raises(ExceptionGroup):
+        go(work)
+    failed = [event for event in process.sink.events if event.kind is LifecycleKind.EXECUTION_FAILED]
+    assert [(event.session_id, event.run_id, event.error_class) for event in failed] == [
+        (SESSION, run_id, "StoreUnavailable")
+    ]
+    assert (process.became, claims(process, run_id)) == ([], [Trigger.PERSON])
+    assert len(process.events(run_id)) == before[0] + 1  # the claim
+
+
+def failing(at: Failpoint) -> Callable[[str], None]:
+    def hit(point: str) -> None:
+        if point == at:
+            raise RuntimeError(point)
+
+    return hit
+
+
+def test_a_try_that_fails_while_it_begins_keeps_its_session_where_a_claim_stands() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world, at_failpoint=failing(Failpoint.CLAIM_COMMITTED))
+    with pytest.raises(ExceptionGroup):
+        hosted(process)
+    target = process.head()
+    assert (target != run_id, process.events(target), process.owner() is not None) == (True, [], True)
+    process.die()
+    again = Hosting(world)
+    hosted(again, auto=False)
+    assert [ended.recovered for ended in again.of(target, RunEnded)] == [True]
+
+
+def test_leaving_a_session_to_a_person_leaves_it_owned_where_a_turn_of_a_person_was_kept_meanwhile() -> None:
+    world = World()
+    run_id = interrupted(world)
+    process = Hosting(world)
+
+    async def fails() -> None:
+        process.events_store.fail_at(ModelStepCompleted.topic, Failure.FULL)
+        with pytest.raises(StoreFull):
+            await process.turn("something else", [says("yes")])
+
+    def agent_for(one: Interrupted) -> Any:
+        anyio.from_thread.run(fails)
+
+    hosted(process, agent_for=agent_for)
+    turn = process.head()
+    assert (turn != run_id, process.of(turn, RunEnded)) == (True, [])
+    assert process.owner() == process.ownership.incarnation.incarnation_id
+    process.die()
+    again = Hosting(world)
+    hosted(again, auto=False)
+    assert [ended.recovered for ended in again.of(turn, RunEnded)] == [True]
 
 
 def test_what_a_dead_host_had_closed_waits_for_a_person_where_the_next_one_tries_nothing() -> None:

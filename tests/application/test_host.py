@@ -11,15 +11,19 @@ import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
 from safepoint.adapters.memory.tables import Failure
-from safepoint.application import repair_everything
-from safepoint.application.host import Host, HostClosedMeanwhile, HostNotReady, HostParts, Phase, RepairIncomplete
-from safepoint.application.repair_everything import RepairStep
+from safepoint.application import repair_order
+from safepoint.application.host import Host, HostParts
+from safepoint.application.host_phases import HostClosedMeanwhile, HostNotReady, Phase
+from safepoint.application.repair_before_ready import RepairIncomplete
+from safepoint.application.repair_report import RepairStep
 from safepoint.domain.errors import StoreUnavailable
 from safepoint.domain.events.run import RunEnded, RunStatus
+from safepoint.domain.events.session import RunKind
 from safepoint.domain.identifiers import SessionId
-from safepoint.ports.event_store import Commit, CommitAnswer
+from safepoint.ports.event_store import Commit, CommitAnswer, OwnerGuard
 from safepoint.ports.lifecycle_sink import LifecycleKind
 
+from ..domain.facts import Facts, sealed
 from .hosting import Hosting, Waits, interrupted
 from .wiring import SESSION, World, go, until
 
@@ -103,7 +107,7 @@ def test_an_opening_that_fails_gives_back_what_it_had(where: str) -> None:
     if where == "open":
         host = Host(unavailable, process._close)
     elif where == "repair":
-        process.everything._keeping.owned_sessions = unavailable  # type: ignore[method-assign]
+        process.everything._order._keeping.owned_sessions = unavailable  # type: ignore[method-assign]
 
     async def work() -> None:
         with pytest.raises(StoreUnavailable):
@@ -124,7 +128,7 @@ def test_an_opening_that_is_cut_short_while_it_repairs_gives_back_what_it_had(
     monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """After the batch that is being written, and no other; the next start does the rest."""
-    monkeypatch.setattr(repair_everything, "BATCH_MAX", 1)
+    monkeypatch.setattr(repair_order, "BATCH_MAX", 1)
     world = World()
     runs = many(world)
     process = Hosting(world)
@@ -202,6 +206,38 @@ def test_what_could_not_be_repaired_is_tried_once_more() -> None:
     go(lambda: opened_and_closed(host))
     assert [len(ends(process, run)) for run in runs] == [1, 1, 1]
     assert (host.report.runs_closed, host.report.failed) == (3, [])
+
+
+def unexplained(world: World, session: str) -> None:
+    """A session whose head run was admitted and never opened, left by a process that died."""
+    process = Hosting(world)
+    owned = process.ownership.own(SessionId(session))
+    facts = Facts(f"r-{session}", session=session, incarnation=owned.incarnation_id, epoch=owned.epoch)
+    events = sealed([facts.session_opened(), facts.admitted(RunKind.CONTINUATION, claim_id="claim")])
+    world.store.events.append([Commit(OwnerGuard(*facts.guard), tuple(events))])
+    process.die()
+
+
+def test_each_session_is_counted_once_although_repair_goes_over_some_twice() -> None:
+    world = World()
+    many(world)
+    living = Hosting(world)
+    living.ownership.keep(living.ownership.own(SessionId("lives")))
+    unexplained(world, "d")
+    process = Hosting(world)
+    for _ in range(2):  # all together, and the first one alone
+        process.events_store.fail_at(RunEnded.topic, Failure.UNAVAILABLE)
+    steps: list[list[SessionId]] = []
+    host = process.host(
+        auto=True,
+        agent_for=lambda one: None,
+        progress=lambda step: steps.append([one.session_id for one in step.repaired]),
+    )
+    go(lambda: opened_and_closed(host))
+    report = host.report
+    assert (report.runs_closed, report.nothing_open, report.quarantined_count, report.alive) == (3, 0, 1, 1)
+    assert (report.looked_at, len(report.quarantined), report.taken_by_others, report.failed) == (4, 1, 0, [])
+    assert [sorted(one) for one in steps] == [["d"], ["s1", "s2"], ["s0"]]
 
 
 def test_a_host_is_used_once() -> None:
@@ -389,7 +425,7 @@ async def opened_and_closed_after(host: Host) -> None:
 
 
 def test_progress_is_told_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_everything, "BATCH_MAX", 2)
+    monkeypatch.setattr(repair_order, "BATCH_MAX", 2)
     world = World()
     many(world)
     steps: list[RepairStep] = []

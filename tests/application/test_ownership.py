@@ -12,7 +12,7 @@ from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
-from safepoint.domain.errors import SafepointError, StoreUnavailable, WriteRefused
+from safepoint.domain.errors import SafepointError, StoreDamaged, StoreError, StoreUnavailable, WriteRefused
 from safepoint.domain.identifiers import IncarnationId, SessionId
 from safepoint.domain.reasons import WriteRefusal
 from safepoint.ports.incarnations import Incarnation, Liveness
@@ -359,6 +359,56 @@ def test_a_session_is_held_for_a_block_and_stays_owned_where_it_is_not_known_wha
     assert not one.ownership.in_use(S)
     (row,) = rows_of(store, S)
     assert row.incarnation_id == (one.me if owner_stays else None)
+
+
+class Open:
+    """What is said of open ends."""
+
+    def __init__(self, said: bool | StoreError) -> None:
+        self.said = said
+        self.asked: list[SessionId] = []
+
+    def __call__(self, session_id: SessionId) -> bool:
+        self.asked.append(session_id)
+        if isinstance(self.said, StoreError):
+            raise self.said
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("said", "owner_stays"),
+    [(True, True), (False, False), (StoreUnavailable("could not look"), True), (StoreDamaged("it is damaged"), False)],
+    ids=["open", "nothing open", "could not look", "damaged"],
+)
+def test_a_session_whose_use_failed_stays_owned_where_an_end_is_open_or_nobody_could_look(
+    store: MemoryStore, host: MemoryHost, said: bool | StoreError, owner_stays: bool
+) -> None:
+    """Repair at start goes by owners: it would not find an open run that nobody owns."""
+    is_open = Open(said)
+    ownership = SessionOwnership(store.owners, MemoryIncarnations(host), lambda _: None, is_open=is_open)
+    me = ownership.incarnation.incarnation_id
+    refused = WriteRefused(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it does not fit")
+
+    def fails_in_a_block() -> None:
+        with pytest.raises(WriteRefused), ownership.held(S):
+            raise refused
+
+    for fail in (fails_in_a_block, lambda: ownership.give_up(ownership.own(S)), lambda: ownership.give_up_unused(S)):
+        ownership.keep(ownership.own(S))
+        is_open.asked.clear()
+        fail()
+        assert (ownership.in_use(S), is_open.asked) == (False, [S])
+        (row,) = rows_of(store, S)
+        assert row.incarnation_id == (me if owner_stays else None)
+
+
+def test_what_a_use_case_holds_is_given_up_by_it_alone(one: Life, store: MemoryStore) -> None:
+    owned = one.ownership.own(S)
+    one.ownership.give_up_unused(S)
+    assert one.ownership.in_use(S)
+    (row,) = rows_of(store, S)
+    assert row.incarnation_id == one.me
+    one.ownership.release(owned)
 
 
 def test_what_was_done_is_told_although_giving_the_session_up_cannot_be_written(store: MemoryStore, one: Life) -> None:

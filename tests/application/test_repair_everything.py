@@ -9,8 +9,8 @@ import pytest
 
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost
-from safepoint.application import repair_everything
-from safepoint.application.repair_everything import RepairReport, RepairStep
+from safepoint.application import repair_everything, repair_order, repair_report
+from safepoint.application.repair_report import RepairReport, RepairStep
 from safepoint.application.repair_session import RepairKind
 from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted, StoreUnavailable
@@ -51,7 +51,7 @@ def next_(world: World, host: MemoryHost) -> Life:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
     """Few sessions in one transaction."""
-    monkeypatch.setattr(repair_everything, "BATCH_MAX", 4)
+    monkeypatch.setattr(repair_order, "BATCH_MAX", 4)
     return 4
 
 
@@ -246,7 +246,7 @@ def test_damage_that_is_met_while_writing_quarantines_that_session_alone(world: 
 def test_of_very_many_damaged_sessions_all_are_counted_and_some_are_named(
     dead: Life, next_: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repair_everything, "NAMED_MAX", 2)
+    monkeypatch.setattr(repair_report, "NAMED_MAX", 2)
     for session in "abc":
         damage(dead, session)
     dead.dies()

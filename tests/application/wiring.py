@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ from safepoint.application.ledger import Ledger
 from safepoint.application.lineage import read_segment
 from safepoint.application.live_operations import LiveOperations
 from safepoint.application.live_runs import LiveRun, LiveRuns
+from safepoint.application.open_ends import is_open
 from safepoint.application.over import OverJudge
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.places import Places
@@ -177,7 +179,13 @@ class Process:
         self.spines = Spines(clock or SystemClock(), self.world.ids)
         self.ledger = Ledger(self.events_store, self.world.store.owners)
         self.async_ledger = AsyncLedger(self.ledger)
-        self.ownership = SessionOwnership(self.world.store.owners, self.incarnations, self.ledger.forget, self.live.of)
+        self.ownership = SessionOwnership(
+            self.world.store.owners,
+            self.incarnations,
+            self.ledger.forget,
+            self.live.of,
+            partial(is_open, self.ledger),
+        )
         self.over = OverJudge(self.ownership, self.supervisor, self.live)
         self.repair = RepairSession(self.ledger, self.spines, self.sink)
         self.start = StartTurn(self.events_store, self.async_ledger, self.spines)

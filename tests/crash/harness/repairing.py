@@ -11,12 +11,12 @@ from pathlib import Path
 
 from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
-from safepoint.application import repair_everything
+from safepoint.application import repair_order
 
 
 def repair(store: Path, batch_max: int) -> None:
     """Repair, so many sessions in one transaction, and print what became of them."""
-    repair_everything.BATCH_MAX = batch_max
+    repair_order.BATCH_MAX = batch_max
     with Runtime(Settings(store)) as runtime:
         report = runtime.parts.repair_everything()()
     said = {"closed": report.runs_closed, "claims": report.claims_repaired, "nothing_open": report.nothing_open}
