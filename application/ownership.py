@@ -254,26 +254,21 @@ class SessionOwnership:
         """
         try:
             stays = self._is_open(owned.session_id)
-        except StoreDamaged:
-            stays = False  # nobody can close it: it waits for a person, in whatever process
-        except StoreError:
-            stays = True
+        except StoreError as error:
+            stays = not isinstance(error, StoreDamaged)  # that nobody can close: it waits for a person, in any process
         except BaseException:
             self.keep(owned)
             raise
         if stays:
             self.keep(owned)
-        else:
-            self._release_if_possible(owned)
+            return
+        with suppress(StoreError):
+            self.release(owned)
 
     def give_up_unused(self, session_id: SessionId) -> None:
         """As `give_up`, of a session that no use case of this process holds; whoever holds it will give it up."""
         with suppress(SessionBusy, StoreError):
             self.give_up(self.own(session_id))
-
-    def _release_if_possible(self, owned: Owned) -> None:
-        with suppress(StoreError):
-            self.release(owned)
 
     @contextmanager
     def held(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Iterator[Owned]:
@@ -291,7 +286,8 @@ class SessionOwnership:
             else:
                 self.give_up(owned)
             raise
-        self._release_if_possible(owned)
+        with suppress(StoreError):
+            self.release(owned)
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""
