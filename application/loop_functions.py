@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 
 from ..domain.tool_results import PreparedResult
-from ..ports.tool_catalog import BoundCall, ToolContext, is_generator
+from ..ports.tool_catalog import BoundCall, ToolContext
+from ..ports.tool_functions import is_generator
 from .call_answers import OutcomeNotDeclared
 from .implementations import Implementations
 from .waiting import Waited

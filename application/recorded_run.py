@@ -27,7 +27,8 @@ from ..ports.checkpoints import NotKept
 from ..ports.ids import Ids
 from ..ports.model_step import StepFinished
 from ..ports.provider_failures import ProviderError
-from ..ports.tool_catalog import BoundCall, misfit
+from ..ports.tool_catalog import BoundCall
+from ..ports.tool_functions import misfit
 from .agent_loop import RunOutcome
 from .budget import Budget, BudgetSpent
 from .call_answers import Answer, RunStopped, answer_of

@@ -16,9 +16,8 @@ from ...ports.tool_catalog import (
     SchemaMismatch,
     SyncCall,
     ToolContext,
-    is_async,
-    is_generator,
 )
+from ...ports.tool_functions import is_async, is_generator
 from .declaration import NO_GENERATOR, ToolDefinitionError, declaration_of
 from .parameters import MisfitArguments, Parameters
 from .promise import bound_call, tool_spec

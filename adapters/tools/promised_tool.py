@@ -17,10 +17,8 @@ from ...ports.tool_catalog import (
     Implementation,
     SchemaMismatch,
     ToolContext,
-    calling,
-    is_generator,
-    misfit,
 )
+from ...ports.tool_functions import calling, is_generator, misfit
 from .declaration import NO_GENERATOR, ByArguments, Declaration, ToolDefinitionError, checked_declaration
 from .promise import bound_call, tool_spec
 

@@ -11,7 +11,8 @@ from typing import Any
 from ...domain.errors import RefusedWithoutEffect
 from ...domain.events.event import Json
 from ...domain.identifiers import ExecutionIdentity, OperationId
-from ...ports.tool_catalog import ToolContext, not_done
+from ...ports.tool_catalog import ToolContext
+from ...ports.tool_functions import not_done
 from .declaration import Declaration, declaration_of
 from .parameters import Parameters
 
