@@ -2,7 +2,8 @@
 
 To sync a file that grew, a file system writes its own journal as well, which takes as long again as syncing the bytes.
 So zeros are put behind the log, for some commits at once, until it has the length that it has for good: SQLite writes
-over them, and whoever reads a log stops at the first frame that is not its own.
+over them, and whoever reads a log stops at the first frame that is not its own. Writers that take turns see by the zeros
+that another has made room.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_FRAME_BYTES = 24 + 4096
+_FRAME_HEADER_BYTES = 24
+_FRAME_BYTES = _FRAME_HEADER_BYTES + 4096
 _FRAMES_AT_ONCE = 64
 
 
@@ -38,7 +40,7 @@ class LogRoom:
         try:
             size = os.stat(self._path).st_size  # noqa: PTH116
             if size > self._made_up_to:
-                self._extend(size)
+                self._made_up_to = self._extended(size)
         except OSError:
             self._wanted = False
 
@@ -46,13 +48,21 @@ class LogRoom:
         """The log was cut off."""
         self._made_up_to, self._wanted = 0, True
 
-    def _extend(self, size: int) -> None:
+    def _extended(self, size: int) -> int:
+        """Up to where there is room now: what another writer has made, or what is made here."""
         room = min(_FRAMES_AT_ONCE * _FRAME_BYTES, self._bytes_max - size)
         if room <= 0:
             self._wanted = False
-            return
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            return size
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            self._made_up_to = size + os.pwrite(descriptor, bytes(room), size)
+            if _is_room(os.pread(descriptor, _FRAME_HEADER_BYTES, max(0, size - _FRAME_BYTES))):
+                return size
+            return size + os.pwrite(descriptor, bytes(room), size)
         finally:
             os.close(descriptor)
+
+
+def _is_room(header: bytes) -> bool:
+    """Whether the log's last frame is none: a frame begins with the number of its page, from 1."""
+    return not any(header)

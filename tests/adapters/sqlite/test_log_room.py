@@ -20,6 +20,8 @@ from safepoint.ports.store_keeping import Trust
 
 from .log_bytes import FRAME, used
 
+ROOM = 64 * FRAME
+
 Run: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -46,6 +48,20 @@ def test_room_behind_the_log_of_a_killed_writer_is_no_content(path: Path, progra
     assert store.condition().trust is Trust.OK
     assert store.condition().events == 14
     store.close()
+
+
+def test_writers_that_take_turns_make_room_once(path: Path, store: SqliteStore, recorded: RecordedSession) -> None:
+    others = [open_store(path) for _ in range(3)]
+    before = log_of(path).stat().st_size
+    for number in range(4):
+        for name, writer in enumerate(others):
+            session = RecordedSession(f"session-{number}-{name}")
+            session.own(writer.owners)
+    content = log_of(path).read_bytes()
+    assert len(content) - before <= ROOM
+    assert not any(content[used(content) :])
+    for writer in others:
+        writer.close()
 
 
 def test_a_copy_of_the_log_without_its_room_is_as_good(
@@ -102,7 +118,7 @@ def test_commits_go_on_where_no_room_can_be_made(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(LogRoom, "_extend", full)
+    monkeypatch.setattr(LogRoom, "_extended", full)
     store.close()
     again = open_store(path)
     for number in range(5):
