@@ -23,7 +23,7 @@ from safepoint.domain.identifiers import RunId, SessionId
 from safepoint.domain.reasons import WriteRefusal
 from safepoint.ports.event_store import Commit, OwnerGuard
 
-from ..domain.facts import sealed
+from ..domain.facts import Facts, prefix, sealed
 from .hosting import Hosting, act, interrupted
 from .ledger_world import World as LedgerWorld
 from .repair_world import Life
@@ -72,6 +72,18 @@ def test_a_run_that_was_admitted_and_that_no_claim_names_is_not_open(life: Life)
     r = life.facts("a", "r-a")
     events = sealed([r.session_opened(), r.admitted(RunKind.CONTINUATION, claim_id="claim")])
     life.world.events.append([Commit(OwnerGuard(*r.guard), tuple(events))])
+    assert not open_of(life)
+
+
+def test_a_claim_whose_source_contradicts_itself_is_not_open(life: Life) -> None:
+    """Written by somebody who went past the ledger."""
+    r = life.facts("a", "r-a")
+    target = Facts("t-a", session="a", incarnation=r.incarnation_id, epoch=r.epoch)
+    r.step("x")
+    run = [r.opened(), r.refusal("x"), r.ended()]
+    claim = r.claim(target, [prefix(r, run)])
+    session = sealed([r.session_opened(), r.admitted(), claim.admitted])
+    life.world.events.append([Commit(OwnerGuard(*r.guard), (*session, *sealed([*run, claim.claimed])))])
     assert not open_of(life)
 
 
