@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from .adapters.composition import Composition
     from .adapters.embedding import happenings as events
-    from .adapters.embedding.blocking import SyncRecordedRun, SyncRuntime, SyncSession, open_sync
+    from .adapters.embedding.blocking import SyncRuntime, open_sync
+    from .adapters.embedding.blocking_run import SyncRecordedRun
+    from .adapters.embedding.blocking_session import SyncSession
     from .adapters.embedding.configuration import Configuration as Configuration  # needs the extra `settings`
     from .adapters.embedding.messages import messages, step, tool_call
     from .adapters.embedding.own_process import OpenedBeforeFork
@@ -113,7 +115,9 @@ __all__ = [
 
 _HOMES: Final = {
     "adapters.composition": ("Composition",),
-    "adapters.embedding.blocking": ("SyncRecordedRun", "SyncRuntime", "SyncSession", "open_sync"),
+    "adapters.embedding.blocking": ("SyncRuntime", "open_sync"),
+    "adapters.embedding.blocking_run": ("SyncRecordedRun",),
+    "adapters.embedding.blocking_session": ("SyncSession",),
     "adapters.embedding.configuration": ("Configuration",),
     "adapters.embedding.messages": ("messages", "step", "tool_call"),
     "adapters.embedding.own_process": ("OpenedBeforeFork",),

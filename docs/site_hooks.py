@@ -21,6 +21,8 @@ ELSEWHERE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md", "adr/READ
 """Pages that are not in this folder -> where they stand on the site."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PORTS_LEFT_OUT = {"__init__"}
+IN_TWO_FILES = {"Session"}
+"""Public classes that have some of their methods from one that is not public: these are shown, too."""
 
 
 def on_config(config: Any) -> Any:
@@ -81,6 +83,7 @@ def _face() -> str:
     lines = ["# The face", "", "All that `import safepoint` offers; how it is used: [in your program](../library.md)."]
     for name in _exported():
         lines += ["", f"::: safepoint.{name}"]
+        lines += ["    options:", "      inherited_members: true"] if name in IN_TWO_FILES else []
     return "\n".join(lines) + "\n"
 
 

@@ -16,7 +16,8 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, StateSnapshot
 
 from ...domain.events.run import Budgets
-from ..embedding.blocking import SyncRecordedRun, SyncRuntime
+from ..embedding.blocking import SyncRuntime
+from ..embedding.blocking_run import SyncRecordedRun
 from ..embedding.portal import Portal
 from .states import Graph, States
 from .threads import Threads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,24 @@ def test_the_reference_names_the_whole_face_and_every_port_and_contract() -> Non
     assert set(re.findall(r"^::: safepoint\.ports\.(\w+)$", made._ports(), re.MULTILINE)) == ports
     contracts = {path.stem for path in (ROOT / "ports" / "contract_kit").glob("*.py")} - {"__init__"}
     assert set(re.findall(r"^::: safepoint\.ports\.contract_kit\.(\w+)$", made._kit(), re.MULTILINE)) == contracts
+
+
+def test_the_reference_shows_what_a_public_class_has_from_one_that_is_not_public() -> None:
+    public = {name: getattr(safepoint, name) for name in safepoint.__all__}
+    classes = {name: one for name, one in public.items() if inspect.isclass(one)}
+    hidden = {
+        name: {
+            member
+            for base in one.__mro__[1:]
+            if base.__module__.startswith("safepoint.") and base not in public.values()
+            for member, value in vars(base).items()
+            if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
+        }
+        - vars(one).keys()
+        for name, one in classes.items()
+    }
+    assert {name for name, members in hidden.items() if members} == {"Session"}
+    assert "::: safepoint.Session\n    options:\n      inherited_members: true\n" in hooks()._face()
 
 
 def test_the_build_is_strict_about_links_headings_and_pages_that_are_left_out() -> None:

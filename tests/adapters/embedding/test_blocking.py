@@ -31,7 +31,7 @@ def public(of: type) -> dict[str, inspect.Signature]:
     """The public methods and their parameters, whatever they return."""
     return {
         name: inspect.signature(member).replace(return_annotation=inspect.Signature.empty)
-        for name, member in vars(of).items()
+        for name, member in inspect.getmembers(of)
         if callable(member) and not name.startswith("_")
     }
 
@@ -49,7 +49,7 @@ def test_the_twins_take_the_same(blocking: type, twin: type, only_async: set[str
     if blocking is safepoint.SyncRuntime:
         theirs["repair"] = theirs["repair"].replace(parameters=[*theirs["repair"].parameters.values()][:1])
     assert public(blocking) == theirs
-    kept = [[name for name, one in vars(of).items() if isinstance(one, property)] for of in (twin, blocking)]
+    kept = [[name for name, one in inspect.getmembers(of) if isinstance(one, property)] for of in (twin, blocking)]
     properties = [{name for name in names if not name.startswith("_")} for names in kept]
     assert properties[0] - {"agent"} <= properties[1]
 
