@@ -5,34 +5,40 @@ It goes stream by stream and page by page, goes on after damage, and names the f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 
 from ..domain.errors import StoreDamaged
 from ..domain.identifiers import SessionId
 from ..domain.reasons import WriteRefusal
-from ..ports.event_store import EventStore
+from ..ports.event_store import EventReader, EventStore
 from ..ports.session_owners import SessionOwners
 from ..ports.store_keeping import Projections, StoreCondition, StoreKeeping, Trust
 from .paging import every
-from .verify_stream import StreamDamage, verify_stream
+from .verify_stream import OwnedRun, StreamDamage, verify_stream
 
 FINDINGS_MAX = 1_000
 """How many findings of a kind are kept; all are counted."""
+_NO_NAME = ""
 
 
 class OwnerFault(StrEnum):
-    """What is wrong with the control row of an owned session."""
+    """What is wrong with the control row of a session that is or was owned."""
 
     NEVER_REGISTERED = "never_registered"
     """The facts of the owning process are not recorded, so nobody can ever see whether it lives."""
+    MISSING = "missing"
+    """A run names its owner, and the session has no row: nobody sees that it was left open, and epochs begin anew."""
+    BEHIND_ITS_EVENTS = "behind_its_events"
+    """A run names an owner of a later epoch than the row's, which then fences nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerFinding:
-    """One owned session whose row does not add up."""
+    """One session whose row does not add up."""
 
     session_id: SessionId
     fault: OwnerFault
@@ -136,15 +142,25 @@ class VerifyStore:
         found.faults += self._keeping.faults()
 
     def _all_streams(self, found: Verification, progress: Callable[[int, int], None]) -> None:
-        for stream in every(lambda after: self._keeping.streams(after=after), "", lambda stream: stream):
+        named = every(lambda after: self._keeping.streams(after=after), _NO_NAME, lambda stream: stream)
+        for stream in chain(self._nameless(), named):
             self._stream(stream, found)
             progress(found.streams, found.events)
+
+    def _nameless(self) -> Iterator[str]:
+        """The stream below all names, which nobody can write but by hand."""
+        with self._store.snapshot() as reader:
+            rows = reader.read(_NO_NAME, limit=1)
+        if rows:
+            yield _NO_NAME
 
     def _stream(self, stream: str, found: Verification) -> None:
         found.streams += 1
         try:
             with self._store.snapshot() as reader:
                 read = verify_stream(reader, stream)
+                if read.owned is not None:
+                    self._owner_of(read.owned, reader, found)
             found.events += read.events
             damage = read.damage
         except StoreDamaged as error:
@@ -153,6 +169,18 @@ class VerifyStore:
             found.damaged_streams += 1
             if len(found.damages) < FINDINGS_MAX:
                 found.damages.append(damage)
+
+    def _owner_of(self, run: OwnedRun, reader: EventReader, found: Verification) -> None:
+        """Compare a run's owner with the row, which is at least as new: it is looked at after the run."""
+        row = self._owners.owner(run.session_id)
+        if row is not None and row.epoch >= run.epoch:
+            return
+        if reader.standing(run.run_id).run_generation == 0:
+            return  # imported: its owners are those of another store
+        fault = OwnerFault.MISSING if row is None else OwnerFault.BEHIND_ITS_EVENTS
+        finding = OwnerFinding(run.session_id, fault)
+        if finding not in found.owners and len(found.owners) < FINDINGS_MAX:
+            found.owners.append(finding)
 
     def _owned(self, found: Verification) -> None:
         for row in every(lambda after: self._keeping.owned_sessions(after=after), "", lambda row: row.session_id):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from ..domain.events.event import Event, RunEvent
 from ..domain.events.outside import CheckpointAccepted
-from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunOpened
+from ..domain.events.run import ContinuationStarted, PrefixRef, RunClaimed, RunEnded, RunOpened
 from ..domain.events.session import RunAdmitted, SessionOpened
 from ..domain.forgetting import FORGOTTEN_TOPIC, tombstone_of
-from ..domain.identifiers import run_stream
+from ..domain.identifiers import RunId, SessionId, run_stream
 from ..domain.reasons import LedgerIssue, ParkReason
 from ..domain.recovery.event_facts import event_facts
 from ..domain.recovery.scanner import Scanner
@@ -35,11 +35,20 @@ class StreamDamage(NamedTuple):
     detail: str
 
 
+class OwnedRun(NamedTuple):
+    """The newest owner that a run's events name, by its epoch."""
+
+    run_id: RunId
+    session_id: SessionId
+    epoch: int
+
+
 class StreamRead(NamedTuple):
-    """How many events were read, and the first damage among them."""
+    """How many events were read, the first damage among them, and whose they were; None where no event names one."""
 
     events: int
     damage: StreamDamage | None
+    owned: OwnedRun | None = None
 
 
 def verify_stream(reader: EventReader, stream: str) -> StreamRead:
@@ -53,17 +62,21 @@ def verify_stream(reader: EventReader, stream: str) -> StreamRead:
         return _verify_forgotten(reader, stream)
     scanner = Scanner()
     read = 0
+    owned = None
     try:
         for sealed in events_after(reader, stream, 0, FIRST_PREVIOUS_DIGEST):
             read += 1
-            wrong = _wrong(reader, stream, sealed.sequence, sealed.event, scanner) or _bound_elsewhere(sealed)
+            event = sealed.event
+            if isinstance(event, RunOpened | ContinuationStarted | RunEnded | RunClaimed):
+                owned = OwnedRun(event.run_id, event.session_id, event.epoch)
+            wrong = _wrong(reader, stream, sealed.sequence, event, scanner) or _bound_elsewhere(sealed)
             if wrong is not None:
-                return StreamRead(read, StreamDamage(stream, sealed.sequence, sealed.event.topic, *wrong))
+                return StreamRead(read, StreamDamage(stream, sealed.sequence, event.topic, *wrong))
     except DamagedEvent as error:
         row = reader.read(stream, after=read, limit=1)
         topic = row[0].topic if row else None
         return StreamRead(read, StreamDamage(stream, error.sequence, topic, error.kind, error.detail))
-    return StreamRead(read, _wrong_at_end(reader, stream, read))
+    return StreamRead(read, _wrong_at_end(reader, stream, read), owned)
 
 
 def _verify_forgotten(reader: EventReader, stream: str) -> StreamRead:

@@ -79,7 +79,8 @@ def damage_line(damage: StreamDamage) -> str:
     """Damage as people read it."""
     where = "" if damage.sequence is None else f", event {damage.sequence}"
     kind = "" if damage.topic is None else f" ({one_line(damage.topic)})"
-    return f"Damaged: {one_line(damage.stream)}{where}{kind} [{damage.code}]: {one_line(damage.detail, 400)}"
+    stream = one_line(damage.stream) or "a stream without a name"
+    return f"Damaged: {stream}{where}{kind} [{damage.code}]: {one_line(damage.detail, 400)}"
 
 
 def damage_document(damage: StreamDamage) -> documents.Json:

@@ -2,8 +2,8 @@
 
 To sync a file that grew, a file system writes its own journal as well, which takes as long again as syncing the bytes.
 So zeros are put behind the log, for some commits at once, until it has the length that it has for good: SQLite writes
-over them, and whoever reads a log stops at the first frame that is not its own. Writers that take turns see by the zeros
-that another has made room.
+over them, and whoever reads a log stops at the first frame that is not its own. Writers that take turns see the zeros
+that another has put there.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from safepoint.adapters.tools.decorator import tool
 from safepoint.application.verify_store import Verification, VerifyStore
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import RunAdmitted, RunKind
-from safepoint.domain.identifiers import InvocationId, RunId, TurnId
+from safepoint.domain.identifiers import InvocationId, RunId, SessionId, TurnId
 from safepoint.domain.sealing import StoredRecord
 from safepoint.domain.unique_ids import IdKind
 from safepoint.ports.contract_kit.recorded_runs import NOON, RecordedSession
@@ -174,6 +174,32 @@ def test_an_owner_that_was_never_registered_is_named() -> None:
     found = verify(store)
     assert [(one.session_id, one.fault) for one in found.owners] == [(session_id, "never_registered")]
     assert not found.sound
+
+
+def test_a_session_whose_owners_row_is_gone_is_named_once() -> None:
+    store = store_with("a", "b")
+    store._tables.owners.pop(SessionId("session-a"))
+    found = verify(store)
+    assert [(one.session_id, one.fault) for one in found.owners] == [("session-a", "missing")]
+    assert not found.sound
+
+
+def test_a_row_of_an_earlier_epoch_than_its_events_is_named() -> None:
+    store = store_with("a")
+    row = store._tables.owners[SessionId("session-a")]
+    assert row.epoch == 1
+    store._tables.owners[row.session_id] = row._replace(epoch=0)
+    found = verify(store)
+    assert [(one.session_id, one.fault) for one in found.owners] == [("session-a", "behind_its_events")]
+    assert not found.sound
+
+
+def test_an_event_in_a_stream_without_a_name_is_named() -> None:
+    store = store_with("a")
+    store._tables.records.append(StoredRecord("", 1, "message.user.v1", b"{}"))
+    store._tables.streams[""] = [len(store._tables.records) - 1]
+    (damage,) = verify(store).damages
+    assert (damage.stream, damage.sequence, damage.code) == ("", 1, "chain_broken")
 
 
 def test_views_that_are_not_what_the_events_make_are_named_by_row() -> None:

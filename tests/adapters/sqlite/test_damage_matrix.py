@@ -122,7 +122,7 @@ def noticed_by(code: int, document: dict[str, Any]) -> set[str]:
         return {"the anchor" if document["code"] == "ledger_behind_anchor" else "SQLite and the schema"}
     found = set()
     for damage in document["damages"]:
-        assert damage["stream"]
+        assert damage["stream"] is not None
         assert damage["code"]
         assert damage["detail"]
         found.add("the chain")
@@ -131,6 +131,8 @@ def noticed_by(code: int, document: dict[str, Any]) -> set[str]:
         found.add("the recorded place" if trust == "copied" else "the anchor")
     if document["faults"] or document["unread"]:
         found.add("SQLite and the schema")
+    if document["owners"]:
+        found.add("the events")
     if document["projection_differences"]:
         found.add("the comparison of the views")
     assert bool(found) == (code != 0), document
@@ -298,6 +300,11 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "the owner of a session is another one": (
         by_sql("UPDATE session_owners SET session_id = session_id || 'x'"),
         {SQLITE},
+    ),
+    "the row of an owner is gone": (by_sql("DELETE FROM session_owners"), {"the events"}),
+    "an event stands in a stream without a name": (
+        by_sql("INSERT INTO stored_events VALUES ('', 1, 'x', CAST('{}' AS BLOB))"),
+        {CHAIN, SQLITE},
     ),
     "a row of a view is changed": (by_sql("UPDATE runs SET status = 'failed'"), {"the comparison of the views"}),
     "a row of a view is deleted": (by_sql("DELETE FROM runs"), {"the comparison of the views"}),
