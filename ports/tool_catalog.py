@@ -45,6 +45,7 @@ __all__ = [
     "ToolSpec",
     "UnknownTool",
     "Workspace",
+    "calling",
 ]
 """The parts of a call stand in `ports.tool_call`; whoever writes a catalog finds them here, too."""
 
