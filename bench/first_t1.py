@@ -50,7 +50,7 @@ def reach_t1(store: str) -> None:
     """Import, open a store that is not there yet, and record a run up to its first T1."""
     from pathlib import Path
 
-    from safepoint.adapters.runtime import Runtime
+    from safepoint.adapters.opened_store import OpenedStore
     from safepoint.adapters.settings import Settings
     from safepoint.domain.commands import OpenRun, PrepareTool, RecordStep
     from safepoint.domain.identifiers import SessionId
@@ -58,7 +58,7 @@ def reach_t1(store: str) -> None:
 
     from .facts import Facts, calls_of
 
-    with Runtime(Settings(Path(store))) as runtime:
+    with OpenedStore(Settings(Path(store))) as runtime:
         ledger, owned = runtime.parts.ledger(), runtime.parts.ownership().own(SessionId("s"))
         guard, facts = OwnerGuard(owned.session_id, owned.incarnation_id, owned.epoch), Facts()
         identity = facts.spines.identity(guard.session_id)

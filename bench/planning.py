@@ -8,8 +8,8 @@ from pathlib import Path
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog, MemoryTool
 from safepoint.adapters.models.script import Script, ScriptedStep
 from safepoint.adapters.models.scripted import ScriptedModel
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
 from safepoint.application.agent import Agent
 from safepoint.application.plan_resume import PlanRequest
@@ -30,7 +30,7 @@ from .workplace import Workplace
 def plan_of_a_long_run(work: Workplace) -> Iterator[Measured]:
     """Row 5: a plan, which verifies, resolves and replays, against decoding, validating and hashing the same bytes."""
     store = work.fresh("plan.sqlite")
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         agent = _agent(runtime, work.fresh("workspace"))
         session_id, run_id = _interrupted(store, agent, work.sizes.read_run)
         plan = runtime.parts.plan_resume()
@@ -51,7 +51,7 @@ def plan_of_a_long_run(work: Workplace) -> Iterator[Measured]:
     yield Measured(PLAN_OF_LONG_RUN, wall_ratios(ours, baseline), figures=figures)
 
 
-def _agent(runtime: Runtime, workspace: Path) -> Agent:
+def _agent(runtime: OpenedStore, workspace: Path) -> Agent:
     workspace.mkdir()
     seen = runtime.parts.workspaces().ensure(str(workspace))
     assert isinstance(seen, WorkspaceSeen), seen

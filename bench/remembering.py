@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.application.export_session import ExportSession
 from safepoint.domain.identifiers import SessionId
@@ -58,20 +58,20 @@ def peak_resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
-def _open(runtime: Runtime) -> None:
+def _open(runtime: OpenedStore) -> None:
     runtime.parts.store().condition()
 
 
-def _rebuild(runtime: Runtime) -> None:
+def _rebuild(runtime: OpenedStore) -> None:
     runtime.parts.projections().rebuild()
 
 
-def _verify(runtime: Runtime) -> None:
+def _verify(runtime: OpenedStore) -> None:
     verification = runtime.parts.verify_store()()
     assert verification.sound, verification
 
 
-def _export(runtime: Runtime) -> None:
+def _export(runtime: OpenedStore) -> None:
     """Export every session, one after the other, as a script over all of them would."""
     export: ExportSession = runtime.parts.export_session()
     after = ""
@@ -85,7 +85,7 @@ def _export(runtime: Runtime) -> None:
         after = names[-1]
 
 
-ACTIVITIES: Mapping[str, Callable[[Runtime], None]] = {
+ACTIVITIES: Mapping[str, Callable[[OpenedStore], None]] = {
     "open": _open,
     "rebuild": _rebuild,
     "verify": _verify,
@@ -95,7 +95,7 @@ ACTIVITIES: Mapping[str, Callable[[Runtime], None]] = {
 
 def main(activity: str, store: str) -> None:
     """Do one thing, and say what it took."""
-    with Runtime(Settings(Path(store), read_only=activity in {"verify", "export"})) as runtime:
+    with OpenedStore(Settings(Path(store), read_only=activity in {"verify", "export"})) as runtime:
         ACTIVITIES[activity](runtime)
     sys.stdout.write(json.dumps(peak_resident()))
 

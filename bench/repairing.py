@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.domain.events.event import Event
 from safepoint.ports.event_store import Commit, CommitAnswer, EventReader, EventStore, OwnerGuard
@@ -78,7 +78,7 @@ class Watched(EventStore):
 def _repaired(path: Path, runs: int) -> tuple[Taken, list[list[tuple[str, int, str, bytes]]]]:
     """What repair took, opening the store included, and the rows of each transaction that it wrote."""
     wall, cpu = time.perf_counter(), time.process_time()
-    runtime = Runtime(Settings(path))
+    runtime = OpenedStore(Settings(path))
     watched = Watched(runtime.parts.store().events)
     runtime.parts.events.override(watched)
     with runtime:

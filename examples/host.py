@@ -18,9 +18,9 @@ import anyio
 
 from safepoint.adapters.models.script import Script
 from safepoint.adapters.models.scripted import ScriptedModel
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
@@ -45,7 +45,7 @@ def pay(context: ToolContext) -> str:
     return "paid"
 
 
-def agent_in(runtime: Runtime, folder: Path) -> Agent:
+def agent_in(runtime: OpenedStore, folder: Path) -> Agent:
     """Put a model, tools and a policy together."""
     seen = runtime.parts.workspaces().ensure(str(folder))
     assert isinstance(seen, WorkspaceSeen), seen
@@ -62,7 +62,7 @@ def die(tool_name: str, what: str) -> None:
 
 async def serve(folder: Path, message: str, screen: Screen) -> None:
     """Take one turn, after whatever was left is repaired and continued."""
-    runtime = Runtime(Settings(folder / "store.sqlite", auto_resume=True))
+    runtime = OpenedStore(Settings(folder / "store.sqlite", auto_resume=True))
 
     def agent_for(interrupted: Interrupted) -> Agent:
         return agent_in(runtime, folder)

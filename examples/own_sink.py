@@ -19,8 +19,8 @@ import anyio
 from safepoint.adapters.models.script import Script, ScriptedStep
 from safepoint.adapters.models.scripted import ScriptedModel
 from safepoint.adapters.observation.logging_sink import LoggingSink
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
@@ -40,7 +40,7 @@ class Counting(LifecycleSink):
         self.kinds[event.kind.value] += 1
 
 
-async def turn(runtime: Runtime, folder: Path) -> None:
+async def turn(runtime: OpenedStore, folder: Path) -> None:
     """Say hello."""
     model = ScriptedModel(Script(steps=(ScriptedStep(text="Hello."),)))
     agent = Agent(model, FunctionCatalog([]), DenyGate(), "Be brief.", folder, None)
@@ -50,7 +50,7 @@ async def turn(runtime: Runtime, folder: Path) -> None:
 def told(folder: Path) -> Counter[str]:
     """Run a turn, and count what operators are told of it."""
     counting = Counting()
-    with Runtime(Settings(folder / "store.sqlite")) as runtime:
+    with OpenedStore(Settings(folder / "store.sqlite")) as runtime:
         runtime.parts.sinks.override([counting, LoggingSink()])
         anyio.run(turn, runtime, folder)
     return counting.kinds

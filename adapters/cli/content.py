@@ -21,7 +21,7 @@ from .persons import person, require_person
 from .usage import UsageError
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..opened_store import OpenedStore
 
 CHECKPOINTS_VARIABLE: Final = "SAFEPOINT_CHECKPOINTS"
 AUTO: Final = "auto"
@@ -72,7 +72,7 @@ def content_options(
     return ContentOptions(chosen, isolated, rebaseline)
 
 
-def keeping(agent: Agent, runtime: Runtime, options: ContentOptions) -> Agent:
+def keeping(agent: Agent, runtime: OpenedStore, options: ContentOptions) -> Agent:
     """The agent with the means to keep its workspace's content, where that was asked for or may have been promised."""
     if options.checkpoints == NONE:
         return agent
@@ -101,7 +101,12 @@ class OnDrift:
 
 
 def settle_drift(
-    out: Output, runtime: Runtime, session_id: SessionId, agent: Agent, request: PlanRequest, options: ContentOptions
+    out: Output,
+    runtime: OpenedStore,
+    session_id: SessionId,
+    agent: Agent,
+    request: PlanRequest,
+    options: ContentOptions,
 ) -> OnDrift:
     """Accept the present content, or make a folder of its own, where that was asked for; says what was done."""
     if not options.decides:

@@ -10,7 +10,7 @@ from ...application.agent import Agent
 from ...application.live_runs import LiveRun
 from ...application.run_agent import Screen
 from ...domain.events.model import HostMessage
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from .command_lines import CommandLines
 from .escaping import one_line
 from .interrupts import Interrupts
@@ -33,7 +33,7 @@ class Driving:
         begun: True once the run has its first commit.
     """
 
-    def __init__(self, runtime: Runtime, permissions: str, hearing: Hearing) -> None:
+    def __init__(self, runtime: OpenedStore, permissions: str, hearing: Hearing) -> None:
         self.live_screen = LiveScreen()
         self._hearing = hearing
         self._permissions = permissions

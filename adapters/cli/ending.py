@@ -11,7 +11,7 @@ from ...domain.events.run import RunStatus
 from ...domain.explanations import explain
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Reason
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents
 from .agents import AgentOptions
 from .command_lines import CommandLines
@@ -33,7 +33,7 @@ class Ending:
     """
 
     def __init__(
-        self, runtime: Runtime, session_id: SessionId, outcome: RunOutcome, driving: Driving, commands: CommandLines
+        self, runtime: OpenedStore, session_id: SessionId, outcome: RunOutcome, driving: Driving, commands: CommandLines
     ) -> None:
         self.outcome = outcome
         self.commands = commands.once_started()
@@ -96,7 +96,7 @@ class Ending:
 _ENDED = {RunStatus.COMPLETED: "completed", RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
 
 
-def report_turn(out: Output, runtime: Runtime, result: TurnResult, driving: Driving, commands: CommandLines) -> int:
+def report_turn(out: Output, runtime: OpenedStore, result: TurnResult, driving: Driving, commands: CommandLines) -> int:
     """Tell how a turn ended; returns the exit status."""
     say_repaired(out, result.repaired)
     ending = Ending(runtime, result.session_id, result.outcome, driving, commands)

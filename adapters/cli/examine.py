@@ -12,7 +12,7 @@ from ...domain.errors import SafepointError
 from ...ports.incarnations import Liveness
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, Trust
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line
@@ -85,7 +85,7 @@ def _trust(condition: StoreCondition, commands: CommandLines) -> Check:
     return Check("store", level, said, f"If it is the one to go on with: {commands.about('adopt', '--note', 'WHY')}")
 
 
-def _owners(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
+def _owners(runtime: OpenedStore, commands: CommandLines) -> Iterator[Check]:
     """Who owns sessions, and whether they live. Nothing is owned for looking."""
     owned: Sequence[Ownership] = runtime.parts.store().owned_sessions(limit=OWNED_MAX)
     ownership = runtime.parts.ownership()
@@ -105,7 +105,7 @@ def _owners(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
         yield Check("owners", Level.OK, said)
 
 
-def _sessions(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
+def _sessions(runtime: OpenedStore, commands: CommandLines) -> Iterator[Check]:
     """What waits for a person."""
     inspect, views = runtime.parts.inspect_sessions(), runtime.parts.store().views
     states = Counter(one.state for one in islice(inspect.every(), SESSIONS_MAX))
@@ -123,7 +123,7 @@ def _sessions(runtime: Runtime, commands: CommandLines) -> Iterator[Check]:
     yield Check("waiting", Level.NOTE, f"{said}. They wait for a person.", commands.about("status"))
 
 
-def _resume(runtime: Runtime) -> Iterator[Check]:
+def _resume(runtime: OpenedStore) -> Iterator[Check]:
     if not runtime.parts.settings().resume_enabled():
         yield Check(
             "resume", Level.NOTE, "Resuming is switched off by SAFEPOINT_RESUME=0; nothing was deleted by that."

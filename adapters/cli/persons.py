@@ -10,7 +10,7 @@ from .usage import UsageError
 
 if TYPE_CHECKING:
     from ..composition import Composition
-    from ..runtime import Runtime
+    from ..opened_store import OpenedStore
 
 
 def person() -> str:
@@ -22,7 +22,7 @@ def person() -> str:
         return f"uid {uid}"
 
 
-def require_person(runtime: Runtime) -> None:
+def require_person(runtime: OpenedStore) -> None:
     """Make sure that a person's word is not given by a tool, and so by a model. SPEC section 10.
 
     Raises:

@@ -8,7 +8,7 @@ from ...application.plan_resume import Planned, PlanRequest
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Continue, Park
 from ..models.named import NamedModel
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents, places
 from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
@@ -52,7 +52,7 @@ def plan_resume(
 
 
 def _report(
-    out: Output, runtime: Runtime, session_id: SessionId, planned: Planned, commands: CommandLines, *, assumed: bool
+    out: Output, runtime: OpenedStore, session_id: SessionId, planned: Planned, commands: CommandLines, *, assumed: bool
 ) -> int:
     plan = planned.plan
     reasons = plan.reasons if isinstance(plan, Park) else ()

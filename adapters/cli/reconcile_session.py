@@ -11,7 +11,7 @@ from ...application.reconcile_operations import Hands
 from ...application.reconciliation import Left, LeftAlone, Reconciliation
 from ...application.stopping import Stopping
 from ...domain.identifiers import OperationId, SessionId, parse_id
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents
 from .ending import say_repaired
 from .escaping import one_line
@@ -75,7 +75,7 @@ def reconcile_session(
 
 
 def _reconciled(
-    runtime: Runtime, out: Output, session_id: SessionId, operation_id: OperationId | None, workspace: Path | None
+    runtime: OpenedStore, out: Output, session_id: SessionId, operation_id: OperationId | None, workspace: Path | None
 ) -> tuple[Reconciliation, int | None]:
     from ..tools.builtin import builtin_tools
     from ..tools.catalog import FunctionCatalog

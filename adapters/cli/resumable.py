@@ -15,7 +15,7 @@ from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
 from ..models.by_name import ENDPOINTS, SCRIPTED
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from .agents import AgentOptions, agent_for_resume
 from .command_lines import CommandLines
 from .content import NOTHING_SAID, keeping
@@ -44,7 +44,7 @@ class Source:
         return None if self.seen is None else self.seen.cwd
 
 
-def source_of(runtime: Runtime, summary: SessionSummary) -> Source:
+def source_of(runtime: OpenedStore, summary: SessionSummary) -> Source:
     """Find the newest run that was started, from the session's head back over claims that never were.
 
     The head is that of the events: a row beside them may be stale, and is then mended, not believed (r3-030).
@@ -87,7 +87,7 @@ def request_of(
     )
 
 
-def commands_of(runtime: Runtime, store: Path, session_id: SessionId) -> CommandLines:
+def commands_of(runtime: OpenedStore, store: Path, session_id: SessionId) -> CommandLines:
     """Commands about a session where nothing was said of who works in it: the model is that of its record."""
     summary = runtime.parts.inspect_sessions().one(session_id)
     profile = None if summary is None else source_of(runtime, summary).profile
@@ -141,7 +141,7 @@ def budgets_of(steps: int | None, tokens: int | None, seconds: int | None) -> Bu
     return Budgets(steps_max=steps, tokens_max=tokens, seconds_max=seconds)
 
 
-def parking_of(runtime: Runtime, session_id: SessionId, reasons: tuple[Reason, ...]) -> Parking:
+def parking_of(runtime: OpenedStore, session_id: SessionId, reasons: tuple[Reason, ...]) -> Parking:
     """What is known of a parked session now."""
     summary = runtime.parts.inspect_sessions().one(session_id)
     source = Source(None, None) if summary is None else source_of(runtime, summary)
@@ -150,7 +150,7 @@ def parking_of(runtime: Runtime, session_id: SessionId, reasons: tuple[Reason, .
     return Parking(session_id, source.run_id, reasons, operations, source.cwd, trust)
 
 
-def could_continue(runtime: Runtime, session_id: SessionId, options: AgentOptions) -> tuple[Reason, ...] | None:
+def could_continue(runtime: OpenedStore, session_id: SessionId, options: AgentOptions) -> tuple[Reason, ...] | None:
     """Why a run that has just ended could not be continued; None when it could, and a command may say so (r3-168)."""
     summary = runtime.parts.inspect_sessions().one(session_id)
     if summary is None:

@@ -21,7 +21,7 @@ from ...domain.explanations import explain
 from ...domain.identifiers import SessionId
 from ...domain.planning.outcome import Park
 from ...ports.provider_failures import ProviderUnusable
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents, places
 from .agents import AgentOptions, agent_for_resume, parts_for_turn
 from .command_lines import CommandLines
@@ -105,7 +105,7 @@ def resume_session(
         return _continued(out, runtime, result, driving, commands, decided.members)
 
 
-def _look_again(out: Output, runtime: Runtime, session_id: SessionId, agent: Agent) -> None:
+def _look_again(out: Output, runtime: OpenedStore, session_id: SessionId, agent: Agent) -> None:
     hands = Hands(agent.catalog, agent.workspace)
     look: ReconcileSession = runtime.parts.reconcile_session()
     found = anyio.run(partial(look, session_id, hands))
@@ -114,7 +114,7 @@ def _look_again(out: Output, runtime: Runtime, session_id: SessionId, agent: Age
 
 
 def _parked_anyway(
-    runtime: Runtime,
+    runtime: OpenedStore,
     session_id: SessionId,
     source: Source,
     options: AgentOptions,
@@ -132,7 +132,7 @@ def _parked_anyway(
 
 def _parked(
     out: Output,
-    runtime: Runtime,
+    runtime: OpenedStore,
     parked: Parked,
     commands: CommandLines,
     drift: Mapping[str, Any] | None = None,
@@ -163,7 +163,7 @@ def _parked(
 
 def _continued(
     out: Output,
-    runtime: Runtime,
+    runtime: OpenedStore,
     done: Continued,
     driving: Driving,
     commands: CommandLines,

@@ -18,7 +18,7 @@ from .usage import UsageError
 
 if TYPE_CHECKING:
     from ..composition import Composition
-    from ..runtime import Runtime
+    from ..opened_store import OpenedStore
     from .failures import Failure
 
 BROKEN_PIPE: Final = 141
@@ -65,21 +65,21 @@ def report(failure: Failure, out: Output, store: Path | None) -> int:
     return failure.exit_code
 
 
-def reading(store: Path) -> Runtime:
+def reading(store: Path) -> OpenedStore:
     """Open a store to look at it: no byte of it changes, nothing is owned."""
-    from ..runtime import Runtime
+    from ..opened_store import OpenedStore
     from ..settings import Settings
 
-    return Runtime(Settings(store, read_only=True))
+    return OpenedStore(Settings(store, read_only=True))
 
 
-def writing(store: Path) -> Runtime:
+def writing(store: Path) -> OpenedStore:
     """Open a store to work in it; it is made where there is none."""
-    from ..runtime import Runtime
+    from ..opened_store import OpenedStore
     from ..settings import Settings
 
     places.prepare_folder(store)
-    return Runtime(Settings(store))
+    return OpenedStore(Settings(store))
 
 
 def unopened(store: Path) -> Composition:

@@ -8,7 +8,7 @@ from ...application.inspect_sessions import InspectSessions, SessionSummary
 from ...domain.errors import StoreBehindAnchor, StoreNotAdopted
 from ...domain.identifiers import SessionId, parse_id
 from ...ports.store_keeping import StoreCondition, Trust
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from .usage import UsageError
 
 LOOKED_AT_MAX = 200
@@ -43,7 +43,7 @@ def required_session(argument: str | None, option: str | None) -> SessionId:
     return named
 
 
-def known(runtime: Runtime, session_id: SessionId) -> SessionSummary:
+def known(runtime: OpenedStore, session_id: SessionId) -> SessionSummary:
     """Look at a session that must exist.
 
     Raises:
@@ -58,7 +58,7 @@ def known(runtime: Runtime, session_id: SessionId) -> SessionSummary:
     return found
 
 
-def require_whole(runtime: Runtime) -> None:
+def require_whole(runtime: OpenedStore) -> None:
     """Make sure that what was not found is not there: a store that may have lost it proves nothing (F1).
 
     Raises:
@@ -71,7 +71,7 @@ def require_whole(runtime: Runtime) -> None:
         raise StoreBehindAnchor(condition.detail)
 
 
-def to_resume(runtime: Runtime, named: SessionId | None) -> SessionSummary | None:
+def to_resume(runtime: OpenedStore, named: SessionId | None) -> SessionSummary | None:
     """The session to resume: the named one, else the one used last, else the only one with something to resume.
 
     Returns:

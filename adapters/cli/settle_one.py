@@ -11,7 +11,7 @@ from ...domain.events.event import Json
 from ...domain.events.tool import Statement
 from ...domain.identifiers import OperationId, parse_id
 from ...domain.tool_results import RESULT_BYTES_MAX
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents
 from .announcing import announcing
 from .escaping import one_line
@@ -112,7 +112,7 @@ def settle_one(out: Output, store: Path, said: SaidBy) -> int:
     return ExitCode.DONE
 
 
-def _settled(runtime: Runtime, out: Output, said: SaidBy) -> Settlement:
+def _settled(runtime: OpenedStore, out: Output, said: SaidBy) -> Settlement:
     try:
         settled: Settlement = runtime.parts.settle_operation()(said, announcing(out))
     except SettlementRefused as refused:

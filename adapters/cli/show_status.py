@@ -12,7 +12,7 @@ from ...domain.session.state import Session
 from ...ports.incarnations import Liveness
 from ...ports.store_keeping import StoreCondition, Trust
 from ...ports.views import OperationRow, PermissionRow
-from ..runtime import Runtime
+from ..opened_store import OpenedStore
 from . import documents, places
 from .command_lines import CommandLines
 from .escaping import one_line
@@ -85,7 +85,7 @@ def _looks(named: SessionId | None, commands: CommandLines) -> tuple[str, ...]:
     return () if named is None else (commands.about("show", named), commands.about("plan", named))
 
 
-def _judged(runtime: Runtime, rows: Sequence[OperationRow]) -> list[tuple[str, OperationSeen]]:
+def _judged(runtime: OpenedStore, rows: Sequence[OperationRow]) -> list[tuple[str, OperationSeen]]:
     """The resolver's verdicts on what the views list: rows are facts, never verdicts (R11)."""
     listed = {row.operation_id for row in rows}
     runs = list(dict.fromkeys(row.run_id for row in rows if row.run_id is not None))[:JUDGED_RUNS_MAX]
@@ -97,7 +97,7 @@ def _judged(runtime: Runtime, rows: Sequence[OperationRow]) -> list[tuple[str, O
     return judged
 
 
-def _session(runtime: Runtime, summary: SessionSummary) -> Session | None:
+def _session(runtime: OpenedStore, summary: SessionSummary) -> Session | None:
     if summary.state is SessionState.UNREADABLE:
         return None
     from ...application.states import load

@@ -19,7 +19,7 @@ from ...application.repair_report import RepairReport, RepairStep
 from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition
-from ..runtime import Runtime as Opened
+from ..opened_store import OpenedStore
 from ..settings import Settings
 from .own_process import OpenedBeforeFork, OwnProcess
 from .parts import Keep, Model, Permission, Tools, catalog_of, gate_of, model_of, placed
@@ -45,7 +45,7 @@ class Runtime:
         checkpoints: Keep = "auto",
     ) -> None:
         settings = store if isinstance(store, Settings) else Settings(Path(store).absolute())
-        self._opened = Opened(settings)
+        self._opened = OpenedStore(settings)
         self.parts: Composition = self._opened.parts
         self._model = model
         self._catalog = catalog_of(tools)

@@ -16,9 +16,9 @@ from dependency_injector import errors, providers
 from safepoint.adapters.composition import Composition
 from safepoint.adapters.failpoints.null import NoFailpoints
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.adapters.tools.decorator import tool
@@ -63,7 +63,7 @@ def agent(folder: Path, *tools: Callable[..., object], model: PlannedModel | Non
     )
 
 
-def turn(runtime: Runtime, with_agent: Agent, started: Callable[[LiveRun], None] = lambda live: None) -> RunStatus:
+def turn(runtime: OpenedStore, with_agent: Agent, started: Callable[[LiveRun], None] = lambda live: None) -> RunStatus:
     async def main() -> RunStatus:
         result = await runtime.parts.run_turn()(SESSION, "hello", with_agent, Screen(), started)
         status: RunStatus = result.outcome.status
@@ -78,7 +78,7 @@ def test_settings_are_demanded() -> None:
 
 
 def test_a_turn_runs_and_leaves_a_store_without_locks(store: Path, tmp_path: Path) -> None:
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         assert (
             turn(runtime, agent(tmp_path, act, model=PlannedModel([calls(("act", {})), says("done")]))) == "completed"
         )
@@ -87,13 +87,13 @@ def test_a_turn_runs_and_leaves_a_store_without_locks(store: Path, tmp_path: Pat
 
 
 def test_nothing_is_owned_before_it_is_needed(store: Path) -> None:
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         assert list(runtime.parts.inspect_sessions().every()) == []
     assert locks(store) == []
 
 
 def test_closing_twice_is_closing_once(store: Path, tmp_path: Path) -> None:
-    runtime = Runtime(settings(store))
+    runtime = OpenedStore(settings(store))
     with runtime:
         turn(runtime, agent(tmp_path))
     runtime.close()
@@ -102,7 +102,7 @@ def test_closing_twice_is_closing_once(store: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_opened_leaves_nothing(store: Path) -> None:
     store.mkdir()
-    runtime = Runtime(settings(store))
+    runtime = OpenedStore(settings(store))
     with pytest.raises(StoreError), runtime:
         pass
     runtime.close()
@@ -110,7 +110,7 @@ def test_what_cannot_be_opened_leaves_nothing(store: Path) -> None:
 
 
 def test_opening_that_fails_half_way_closes_what_was_opened(store: Path) -> None:
-    runtime = Runtime(settings(store))
+    runtime = OpenedStore(settings(store))
 
     def broken() -> object:
         raise RuntimeError("no ear today")
@@ -123,16 +123,16 @@ def test_opening_that_fails_half_way_closes_what_was_opened(store: Path) -> None
 
 
 def test_reading_makes_no_store(store: Path) -> None:
-    with pytest.raises(StoreMissing), Runtime(settings(store, read_only=True)):
+    with pytest.raises(StoreMissing), OpenedStore(settings(store, read_only=True)):
         pass
     assert list(store.parent.iterdir()) == []
 
 
 def test_a_reader_owns_nothing_and_writes_nothing(store: Path, tmp_path: Path) -> None:
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         turn(runtime, agent(tmp_path))
     before = store.read_bytes()
-    with Runtime(settings(store, read_only=True)) as runtime:
+    with OpenedStore(settings(store, read_only=True)) as runtime:
         (summary,) = runtime.parts.inspect_sessions().every()
         assert summary.state == "completed"
         assert runtime.parts.verify_store()().sound
@@ -150,12 +150,12 @@ def test_the_lock_file_stays_as_proof_of_death_while_a_session_names_this_life(s
     def tear(live: LiveRun) -> None:
         raise Stopped
 
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         with pytest.raises(Stopped):
             turn(runtime, agent(tmp_path), tear)
         owner = runtime.parts.ownership().incarnation
     assert locks(store) == [".lock"]
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         assert runtime.parts.incarnations().probe(owner) is Liveness.DEAD
         assert turn(runtime, agent(tmp_path)) == "completed"
 
@@ -173,8 +173,8 @@ def test_resuming_can_be_switched_off(store: Path, value: str | None, enabled: b
 
 
 def test_failpoints_are_inert_unless_the_hooks_are_on(store: Path) -> None:
-    off = Runtime(settings(store, environment={"SAFEPOINT_FAILPOINT": "P4"}))
-    on = Runtime(settings(store, environment={"SAFEPOINT_FAILPOINT": "P4", "SAFEPOINT_TEST_HOOKS": "1"}))
+    off = OpenedStore(settings(store, environment={"SAFEPOINT_FAILPOINT": "P4"}))
+    on = OpenedStore(settings(store, environment={"SAFEPOINT_FAILPOINT": "P4", "SAFEPOINT_TEST_HOOKS": "1"}))
     assert isinstance(off.parts.failpoints(), NoFailpoints)
     assert not isinstance(on.parts.failpoints(), NoFailpoints)
 
@@ -192,7 +192,7 @@ class Recording(Failpoints):
 
 def test_the_store_tells_its_instants_and_names_the_commit_of_an_outcome(store: Path, tmp_path: Path) -> None:
     recording = Recording()
-    runtime = Runtime(settings(store))
+    runtime = OpenedStore(settings(store))
     runtime.parts.failpoints.override(providers.Object(recording))
     with runtime:
         turn(runtime, agent(tmp_path, act, model=PlannedModel([calls(("act", {})), says("done")])))
@@ -205,7 +205,7 @@ def test_the_store_tells_its_instants_and_names_the_commit_of_an_outcome(store: 
 
 
 def test_another_process_stops_a_run_through_the_socket(store: Path, tmp_path: Path) -> None:
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         asked: list[Cancelled] = []
 
         @tool()
@@ -215,7 +215,7 @@ def test_another_process_stops_a_run_through_the_socket(store: Path, tmp_path: P
             return "stopped"
 
         def elsewhere() -> None:
-            with Runtime(settings(store)) as other:
+            with OpenedStore(settings(store)) as other:
                 asked.append(other.parts.cancel_run()(SESSION, "somebody").cancelled)
 
         status = turn(runtime, agent(tmp_path, wait, model=PlannedModel([calls(("wait", {})), says("done")])))
@@ -235,7 +235,7 @@ class Deaf(Handover):
 
 
 def test_who_cannot_listen_can_still_work_and_says_so(store: Path, tmp_path: Path) -> None:
-    runtime = Runtime(settings(store))
+    runtime = OpenedStore(settings(store))
     runtime.parts.handover.override(providers.Object(Deaf()))
     with runtime:
         assert runtime.deaf is None
@@ -254,7 +254,7 @@ def test_importing_the_package_imports_no_library() -> None:
 
 def test_every_part_can_be_made(store: Path) -> None:
     """Most parts are imported when they are first made, by names that no checker reads."""
-    with Runtime(settings(store)) as runtime:
+    with OpenedStore(settings(store)) as runtime:
         parts = runtime.parts.providers
         for provider in parts.values():
             provider()
@@ -265,10 +265,10 @@ def test_a_process_imports_only_what_its_first_dispatch_needs(store: Path) -> No
     """A start costs what is imported: readers of foreign formats, planner and hosts wait until they are asked for."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from safepoint.adapters.runtime import Runtime\n"
+        "from safepoint.adapters.opened_store import OpenedStore\n"
         "from safepoint.adapters.settings import Settings\n"
         "from safepoint.domain.identifiers import SessionId\n"
-        f"with Runtime(Settings(Path({str(store)!r}))) as runtime:\n"
+        f"with OpenedStore(Settings(Path({str(store)!r}))) as runtime:\n"
         "    runtime.parts.ledger(), runtime.parts.ownership().own(SessionId('s')), runtime.parts.spines()\n"
         "print(*sys.modules)"
     )

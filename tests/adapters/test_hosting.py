@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from safepoint.adapters.memory.model_provider import PlannedModel
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.deny import DenyGate
 from safepoint.adapters.process.incarnations import FileLockIncarnations
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import AUTO_RESUME_VARIABLE, RESUME_VARIABLE, Settings
 from safepoint.adapters.tools.catalog import FunctionCatalog
 from safepoint.application.agent import Agent
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Path:
 
 def leave_open(store: Path, session: str = "s", *, parent: Facts | None = None, ended: bool = False) -> Facts:
     """A run that its process leaves open, or ended and did not give up."""
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         owned = runtime.parts.ownership().own(SessionId(session))
         facts = Facts(f"r-{session}", session=session, incarnation=owned.incarnation_id, epoch=owned.epoch)
         command = facts.open_run()
@@ -52,7 +52,7 @@ def leave_open(store: Path, session: str = "s", *, parent: Facts | None = None, 
 
 
 def status(store: Path, session: str) -> tuple[str | None, str | None]:
-    with Runtime(Settings(store, read_only=True)) as runtime:
+    with OpenedStore(Settings(store, read_only=True)) as runtime:
         row = runtime.parts.store().views.session(SessionId(session))
         assert row is not None
         return row.head_status, row.head_failure_class
@@ -70,7 +70,7 @@ async def opened_and_closed(host: Host) -> None:
 
 def test_a_host_repairs_what_was_left_and_is_ready_and_nothing_is_held_when_it_is_closed(store: Path) -> None:
     leave_open(store)
-    runtime = Runtime(Settings(store))
+    runtime = OpenedStore(Settings(store))
     host = runtime.host()
     lives: list[tuple[Phase, Liveness]] = []
 
@@ -89,7 +89,7 @@ def test_a_host_repairs_what_was_left_and_is_ready_and_nothing_is_held_when_it_i
 
 def test_an_opening_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").mkdir()
-    host = Runtime(Settings(tmp_path / "store.sqlite")).host()
+    host = OpenedStore(Settings(tmp_path / "store.sqlite")).host()
     with pytest.raises(StoreError):
         anyio.run(opened_and_closed, host)
     assert host.phase is Phase.CLOSED
@@ -97,7 +97,7 @@ def test_an_opening_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_held_until_no_tool_lives_on_in_a_thread_of_the_process(store: Path) -> None:
-    runtime = Runtime(Settings(store))
+    runtime = OpenedStore(Settings(store))
     with runtime:
         me = runtime.parts.ownership().incarnation
         live = runtime.parts.live_operations()
@@ -130,7 +130,7 @@ def test_auto_resume_is_a_setting_of_its_own(
     leave_open(store)
     settings = Settings(store, auto_resume=setting, environment=environment)
     asked: list[Interrupted] = []
-    host = Runtime(settings).host(Automatic(asked.append))
+    host = OpenedStore(settings).host(Automatic(asked.append))
 
     async def work() -> None:
         async with host:
@@ -145,7 +145,7 @@ def test_a_command_on_a_session_repairs_the_sessions_of_its_child_runs(store: Pa
     parent = leave_open(store, "s")
     leave_open(store, "child", parent=parent)
     leave_open(store, "other")
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         runtime.parts.cancel_run()(SessionId("s"), "Ada")
     assert status(store, "child") == ("cancelled", None)
     assert status(store, "s") == ("cancelled", None)
@@ -155,7 +155,7 @@ def test_a_command_on_a_session_repairs_the_sessions_of_its_child_runs(store: Pa
 def test_a_resume_that_parks_repairs_the_sessions_of_child_runs_all_the_same(store: Path) -> None:
     parent = leave_open(store, "s", ended=True)
     leave_open(store, "child", parent=parent)
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         seen = runtime.parts.workspaces().ensure(str(store.parent))
         assert isinstance(seen, WorkspaceSeen)
         agent = Agent(PlannedModel([]), FunctionCatalog([]), DenyGate(), "", store.parent, seen.identity)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.domain.identifiers import SessionId
 
@@ -17,7 +17,7 @@ PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 import anyio
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
 from safepoint.adapters.permission.allow_list import AllowListGate
@@ -51,7 +51,7 @@ def told(result):
     print(result.outcome.text if isinstance(result, Continued) else list(map(str, result.codes)))
 
 async def main():
-    runtime = Runtime(Settings(folder / "store.sqlite", auto_resume=True))
+    runtime = OpenedStore(Settings(folder / "store.sqlite", auto_resume=True))
 
     def agent_for(interrupted):
         die("repaired")
@@ -81,7 +81,7 @@ def start(folder: Path, where: str = "nowhere") -> list[str]:
 
 def runs(folder: Path) -> list[tuple[str | None, str | None]]:
     """The runs of the session, and how each ended."""
-    with Runtime(Settings(folder / "store.sqlite", read_only=True)) as runtime:
+    with OpenedStore(Settings(folder / "store.sqlite", read_only=True)) as runtime:
         views = runtime.parts.store().views
         return [(row.status, row.failure_class) for row in views.runs(SessionId("s"))]
 

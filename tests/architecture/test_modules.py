@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import safepoint
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("domain", "ports", "application", "adapters")
@@ -77,3 +80,16 @@ def used_by(path: Path) -> Iterator[str]:
             yield from (f"{begin}.{alias.name}" for alias in node.names)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value.lstrip(".")
+
+
+def test_no_two_adapters_have_classes_of_one_public_name() -> None:
+    """Such as two `Runtime`s, of which a reader must find out which is meant."""
+    named = Counter(
+        node.name
+        for path in MODULES
+        if path.is_relative_to(ROOT / "adapters")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name in safepoint.__all__
+    )
+    homes = {name for name in named if getattr(safepoint, name).__module__.startswith("safepoint.adapters.")}
+    assert {name: count for name, count in named.items() if name in homes and count > 1} == {}

@@ -15,7 +15,7 @@ import pytest
 
 from safepoint.adapters.git.checkpoints import GitCheckpoints
 from safepoint.adapters.memory.clock import ManualClock
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import Checkpoint
 
@@ -182,7 +182,7 @@ def littered(stage: Stage) -> None:
     completed(stage)
     clock = ManualClock()
     clock.jump_wall(-10 * 366 * 86_400)
-    with Runtime(Settings(stage.store)) as runtime:
+    with OpenedStore(Settings(stage.store)) as runtime:
         keys = [runtime.parts.new_key()() for _ in range(3)]
         folders = [Path(runtime.parts.isolated().new()) for _ in range(2)]
     for key in keys:

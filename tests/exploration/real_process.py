@@ -20,9 +20,9 @@ from typing import Any, TypeVar, cast
 import anyio
 
 from safepoint.adapters.memory.tool_catalog import MemoryCatalog
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.permission.allow_list import AllowListGate
 from safepoint.adapters.permission.deny import DenyGate
-from safepoint.adapters.runtime import Runtime
 from safepoint.adapters.settings import Settings
 from safepoint.adapters.sqlite.store import SqliteStore
 from safepoint.application.agent import Agent
@@ -95,7 +95,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 class RealProcess(Process):
     """One real process with the parts that it has in production; commits and owners are gated."""
 
-    def __init__(self, runtime: Runtime, gates: Gates, tools: Sequence[str]) -> None:
+    def __init__(self, runtime: OpenedStore, gates: Gates, tools: Sequence[str]) -> None:
         self.world = cast("World", gates)
         self.seen = Seen(gates.name)
         self.tools = tuple(tools)
@@ -172,7 +172,7 @@ def live(name: str, folder: Path, wanted: Sequence[str], tools: Sequence[str]) -
     """Do deeds, one after another, and say what each came to."""
     vars(deeds)["complete"] = on_an_event_loop
     gates = Gates(name, folder)
-    runtime = Runtime(Settings(store=folder / "store.sqlite"))
+    runtime = OpenedStore(Settings(store=folder / "store.sqlite"))
     store: SqliteStore = runtime.parts.store()
     seen = Seen(name)
     store.owners = _Owners(store.owners, gates, seen)  # type: ignore[assignment]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.domain.events.event import Event
 from safepoint.domain.events.run import RunClaimed, RunEnded
@@ -64,7 +64,7 @@ def check_order(forks: Forks, folder: Path, seed: int, number: int) -> list[str]
 
 def check_record(folder: Path, order: str) -> None:
     """The rules R6 to R12, of the record, the effects and the requests as they stand in the end."""
-    with Runtime(Settings(store=folder / "store.sqlite")) as runtime:
+    with OpenedStore(Settings(store=folder / "store.sqlite")) as runtime:
         owned = runtime.parts.ownership().own(SESSION)
         runtime.parts.repair_session()(owned)
         runtime.parts.ownership().release(owned)

@@ -14,7 +14,7 @@ import pytest
 
 from safepoint.adapters.git.checkpoints import GitCheckpoints
 from safepoint.adapters.memory.clock import ManualClock
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import Checkpoint
 
@@ -273,7 +273,7 @@ def orphan(program: Program, repository: Path) -> str:
     """A checkpoint of this store that was made long ago, and that no fact names; answers its ref."""
     clock = ManualClock()
     clock.jump_wall(-10 * 366 * 86_400)
-    with Runtime(Settings(program.store)) as runtime:
+    with OpenedStore(Settings(program.store)) as runtime:
         key = runtime.parts.new_key()()
     (repository / "orphan.txt").write_text(key)
     captured = GitCheckpoints(program.folder / "cache", clock).capture(str(repository), key)

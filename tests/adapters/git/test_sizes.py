@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from safepoint.adapters.git import program
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.ports.checkpoints import CaptureLimits, Checkpoint, Unsupported, WhyUnsupported
 
@@ -65,7 +65,7 @@ def test_where_there_is_no_repository_no_program_is_started_unasked(
     started: list[object] = []
     monkeypatch.setattr(program, "run_git", lambda *arguments, **_: started.append(arguments))
     monkeypatch.setattr("safepoint.adapters.git.repository.run_git", program.run_git)
-    with Runtime(Settings(tmp_path / "store.sqlite")) as runtime:
+    with OpenedStore(Settings(tmp_path / "store.sqlite")) as runtime:
         checkpoints = runtime.parts.checkpoints()
         answer = checkpoints.capture(str(tmp_path), "one", CaptureLimits(PLENTY, PLENTY))
     assert not isinstance(answer, Checkpoint)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from safepoint.adapters.cli.failures import failure_of
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.application.ledger import CommandLedger
 from safepoint.application.ownership import Owned
@@ -89,7 +89,7 @@ def bundle_of(
 def decide(store: Path, session_id: SessionId, disposition: str) -> int:
     """Own the session, commit the bundle, and say what became of it."""
     try:
-        with Runtime(Settings(store)) as runtime:
+        with OpenedStore(Settings(store)) as runtime:
             parts = runtime.parts
             owned = parts.ownership().own(session_id)
             parts.ledger().execute(bundle_of(parts.ledger(), parts.spines(), owned, disposition))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.application.ledger import Ledger
 from safepoint.domain.events.run import PrefixRef
@@ -20,7 +20,7 @@ ABANDONED = "continuation_abandoned_before_provider_dispatch"
 def leave_open(store: Path, sessions: int) -> dict[str, str]:
     """Sessions of four kinds in turn; the failure with which repair must end each run that is open, by run id."""
     expected: dict[str, str] = {}
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         ownership, ledger = runtime.parts.ownership(), runtime.parts.ledger()
         parent = Facts()
         for number in range(sessions):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.domain.commands import CommitRecovery
 from safepoint.domain.events.tool import Disposition, Observation, ToolReconciled, ToolRecoveryDecided
@@ -19,7 +19,7 @@ from safepoint.domain.reasons import RecoveryReason
 
 def park_the_unknown_operation(store: Path, session_id: SessionId) -> None:
     """Record that the contract of a session's one unknown operation forbids to recover it."""
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         parts = runtime.parts
         owned = parts.ownership().own(session_id)
         head = parts.ledger().session(session_id).head

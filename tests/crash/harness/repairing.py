@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from safepoint.adapters.runtime import Runtime
+from safepoint.adapters.opened_store import OpenedStore
 from safepoint.adapters.settings import Settings
 from safepoint.application import repair_order
 
@@ -17,7 +17,7 @@ from safepoint.application import repair_order
 def repair(store: Path, batch_max: int) -> None:
     """Repair, so many sessions in one transaction, and print what became of them."""
     repair_order.BATCH_MAX = batch_max
-    with Runtime(Settings(store)) as runtime:
+    with OpenedStore(Settings(store)) as runtime:
         report = runtime.parts.repair_everything()()
     said = {"closed": report.runs_closed, "claims": report.claims_repaired, "nothing_open": report.nothing_open}
     others = {"alive": report.alive, "quarantined": report.quarantined_count, "taken": report.taken_by_others}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..application.repair_report import RepairStep
 
 
-class Runtime:
+class OpenedStore:
     """One store, opened by this process, and the use cases over it; a context manager.
 
     What was opened is closed in reverse order, the incarnation's lock last, also when opening failed half way.
@@ -70,7 +70,7 @@ class Runtime:
         progress: Callable[[RepairStep], None] = lambda step: None,
         drain_seconds: float | None = None,
     ) -> Host:
-        """This runtime as a host, not opened yet: repaired strictly before it is ready. It is closed with the host.
+        """This store as a host, not opened yet: repaired strictly before it is ready. It is closed with the host.
 
         Args:
             automatic: how interrupted runs are continued, where the settings enable that.
