@@ -31,7 +31,8 @@ class MakaHistory(NamedTuple):
     """The visible part of a ledger.
 
     Attributes:
-        events: in order. Where the original names no step, one is made for each uninterrupted stretch of the model.
+        events: in order. Where the original names no step, one is made for each stretch of the model that nothing
+            shown and no answer interrupts.
         refused: ids of envelopes that no history can show as they stand, such as a call in the user's role.
     """
 
@@ -44,17 +45,21 @@ def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
     events: list[RunEvent] = []
     refused: list[str] = []
     called: set[str] = set()
-    stretch = 0
+    stretch, goes_on = 0, False
     for envelope in envelopes:
-        if not isinstance(envelope, dict) or not is_shown(envelope):
+        if not isinstance(envelope, dict):
             continue
-        if not (events and isinstance(events[-1], _PARTS)):
+        if not is_shown(envelope):
+            goes_on = goes_on and not _answers(envelope)
+            continue
+        if not goes_on:
             stretch += 1
         try:
             event = shown_event(envelope, f"stretch-{stretch}")
         except (ValidationError, maka_json.MakaJsonError, LookupError, TypeError):
             refused.append(str(envelope.get("id")))
             continue
+        goes_on = isinstance(event, _PARTS)
         if isinstance(event, ToolCalled):
             called.add(event.call_id)
         if isinstance(event, ToolResponded) and event.call_id not in called:
@@ -74,6 +79,12 @@ def is_shown(envelope: Mapping[str, JsonValue]) -> bool:
         and envelope.get("role") != "system"
         and envelope.get("modelVisibility") != "hidden"
     )
+
+
+def _answers(envelope: Mapping[str, JsonValue]) -> bool:
+    """Whether an envelope answers a call: the model was asked again, also where nobody is shown the answer."""
+    content = envelope.get("content")
+    return isinstance(content, dict) and content.get("kind") == "function_response"
 
 
 def shown_event(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:

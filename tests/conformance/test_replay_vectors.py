@@ -195,8 +195,31 @@ def _difference(case: Case, ours: Segment, theirs: str | None) -> str | None:
         illegal = check_provider_legality(ours.items)
         assert illegal is None or illegal.code is IllegalityCode.FIRST_NOT_FROM_USER
         assert ours.trimmed
+        assert not _later_steps(case["events"]), case["id"]
         return ONE_STEP
     return None
+
+
+def _later_steps(envelopes: Sequence[Any]) -> Names:
+    """What the model visibly said after a call without a visible answer, once something of its step was answered."""
+    said = [one for one in envelopes if isinstance(one.get("content"), dict) and one.get("partial") is not True]
+    visible = [one for one in said if one.get("modelVisibility") != "hidden"]
+    answered = {one["content"].get("id") for one in visible if one["content"]["kind"] == "function_response"}
+    later: Names = []
+    for number, call in enumerate(said):
+        if call not in visible or call["content"]["kind"] != "function_call" or call["content"]["id"] in answered:
+            continue
+        after = said[number + 1 :]
+        ends = next((n for n, one in enumerate(after) if one["content"]["kind"] == "function_response"), len(after))
+        step = (call.get("refs") or {}).get("stepId")
+        later += [
+            one["id"]
+            for one in after[ends:]
+            if one in visible
+            and one["role"] == "model"
+            and (step is None or (one.get("refs") or {}).get("stepId") != step)
+        ]
+    return later
 
 
 def test_segments_alone_and_then_concatenated_are_the_originals_lineage(cases: Mapping[str, Sequence[Case]]) -> None:
