@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import anyio
 import pytest
 from dependency_injector import errors, providers
 
+from safepoint.adapters import late_parts
 from safepoint.adapters.composition import Composition
 from safepoint.adapters.failpoints.null import NoFailpoints
 from safepoint.adapters.memory.model_provider import PlannedModel, calls, says
@@ -259,6 +261,18 @@ def test_every_part_can_be_made(store: Path) -> None:
         for provider in parts.values():
             provider()
     assert {"ledger", "plan_resume", "import_session"} <= parts.keys()
+
+
+def test_a_part_that_is_imported_late_is_what_checkers_take_it_for() -> None:
+    (choice,) = [node for node in ast.parse(Path(late_parts.__file__).read_text()).body if isinstance(node, ast.If)]
+    imports = [node for node in choice.body if isinstance(node, ast.ImportFrom)]
+    seen = {(name.asname, "." * node.level + (node.module or ""), name.name) for node in imports for name in node.names}
+    made = set[tuple[str | None, str, str]]()
+    for node in choice.orelse:
+        assert isinstance(node, ast.Assign)
+        assert isinstance(node.value, ast.Call)
+        made.add((ast.unparse(node.targets[0]), *(ast.literal_eval(argument) for argument in node.value.args)))
+    assert made == seen
 
 
 def test_a_process_imports_only_what_its_first_dispatch_needs(store: Path) -> None:
