@@ -8,10 +8,32 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...domain.errors import StoreUnusable, StoreVersionNewer
+from ...domain.errors import StoreDamaged, StoreUnavailable, StoreUnusable, StoreVersionNewer
 from . import schema
 from .connection import close_quietly, connect
 from .place import Place
+
+_HEADER_BYTES = 100
+
+
+def require_not_cut(place: Place, *, has_anchor: bool) -> None:
+    """Refuse to let SQLite open a store whose database was cut to nothing: it would remove the log beside an empty
+    database, also to read it, and with it the newest commits.
+
+    Raises:
+        StoreDamaged: it is shorter than a header, and a log or an anchor says that it was not.
+        StoreUnavailable: it could not be looked at.
+    """
+    try:
+        size = place.database.stat().st_size
+        if size >= _HEADER_BYTES or not (has_anchor or place.has_log()):
+            return
+    except FileNotFoundError:
+        return  # opening it says so
+    except OSError as error:
+        raise StoreUnavailable(f"cannot look at {place.database}: {error}") from error
+    kept = f"{place.wal} may hold its newest commits" if place.has_log() else "nothing is left in it"
+    raise StoreDamaged(f"{place.database} is cut to {size} bytes; {kept}")
 
 
 def require_not_foreign(place: Place, *, has_anchor: bool) -> None:

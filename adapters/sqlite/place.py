@@ -84,6 +84,19 @@ class Place:
         inode = str(found.st_ino) if born is None else f"{found.st_ino}{_BORN}{born}"
         return FileIdentity(str(found.st_dev), inode, self.boot_id)
 
+    def has_log(self) -> bool:
+        """Tell whether there is a log (a WAL) that holds something.
+
+        Raises:
+            StoreUnavailable: it could not be looked at.
+        """
+        try:
+            return self.wal.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StoreUnavailable(f"cannot look at {self.wal}: {error}") from error
+
     def is_still(self, device_and_inode: tuple[int, int]) -> bool:
         """Tell whether the database is the file that it was; cheap, because it is asked once per commit.
 

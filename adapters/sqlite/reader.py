@@ -33,7 +33,7 @@ from .condition import judge
 from .connection import close_quietly, connect_for_reading
 from .errors import translated
 from .event_rules import SEALING
-from .peek import require_not_foreign
+from .peek import require_not_cut, require_not_foreign
 from .place import FileIdentity, Place
 from .position import newest
 
@@ -257,7 +257,9 @@ class Readers:
                     return connection
                 close_quietly(connection)  # another file took the name
         with self._as_a_whole(), translated(self._place.database, "open"):
-            require_not_foreign(self._place, has_anchor=anchor is not NoAnchor.MISSING)
+            has_anchor = anchor is not NoAnchor.MISSING
+            require_not_cut(self._place, has_anchor=has_anchor)
+            require_not_foreign(self._place, has_anchor=has_anchor)
             connection = connect_for_reading(self._place, self._busy_timeout_seconds)
             try:
                 self._require(connection, self._place.database)

@@ -210,6 +210,12 @@ def truncated(pages: float, victim: Victim) -> None:
     os.truncate(victim.path, int(pages * len(victim.today[""]) / PAGE_BYTES) * PAGE_BYTES)
 
 
+def cut_beside_wal(size: int, victim: Victim) -> None:
+    """SQLite itself takes the WAL of an empty database away, also to read it."""
+    victim.put(victim.hot)
+    os.truncate(victim.path, size)
+
+
 def cut_inside(victim: Victim) -> None:
     os.truncate(victim.path, len(victim.today[""]) // 2 // PAGE_BYTES * PAGE_BYTES + 1234)
 
@@ -267,6 +273,8 @@ SQLITE, CHAIN, ANCHOR = "SQLite and the schema", "the chain", "the anchor"
 
 TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "the file is cut to nothing": (partial(truncated, 0), {SQLITE}),
+    "the file is cut to nothing beside the WAL of a killed writer": (partial(cut_beside_wal, 0), {SQLITE}),
+    "the file is cut inside its header beside the WAL of a killed writer": (partial(cut_beside_wal, 60), {SQLITE}),
     "the file is cut after its first page": (lambda victim: os.truncate(victim.path, PAGE_BYTES), {SQLITE}),
     "the file is cut to a quarter, at the border of a page": (partial(truncated, 0.25), {SQLITE}),
     "the file is cut to a half, at the border of a page": (partial(truncated, 0.5), {SQLITE}),

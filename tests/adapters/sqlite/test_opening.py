@@ -112,6 +112,20 @@ def test_the_settings_of_a_durable_store_are_set(path: Path, recorded: RecordedS
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000}
 
 
+@both
+@pytest.mark.parametrize("size", [0, 99])
+@pytest.mark.parametrize("beside", ["-wal", ".anchor"])
+def test_a_database_that_was_cut_to_nothing_is_not_opened_beside_its_log_or_anchor(
+    refused: Refused, path: Path, opening: Opening, size: int, beside: str
+) -> None:
+    """SQLite removes the log beside an empty database, also to read it."""
+    path.write_bytes(bytes(size))
+    Path(f"{path}{beside}").write_bytes(b"what was kept")
+    said = refused(opening, StoreUnreadable)
+    assert f"is cut to {size} bytes" in said
+    assert (f"{path}-wal may hold its newest commits" in said) == (beside == "-wal")
+
+
 def test_there_is_no_store_to_read(refused: Refused, path: Path) -> None:
     refused(open_reader, StoreMissing)
 
