@@ -109,7 +109,9 @@ class _PreviewLedger(CommandLedger):
         return self._read(lambda: self._heads.head(session_stream(session_id)).session())
 
     def run(self, run_id: RunId) -> Run:
-        return self._read(lambda: self._heads.head(run_stream(run_id)).run().copy())
+        state = self._read(lambda: self._heads.head(run_stream(run_id)).shown())
+        assert isinstance(state, Run)
+        return state
 
     def execute(self, command: AnyCommand) -> Receipt:
         decided = self._read(lambda: self._heads.propose(command)).decided

@@ -28,9 +28,10 @@ class Head:
 
     Attributes:
         moving: it holds what is not durable yet: only the writer, which moved it, may look at it.
+        lent: somebody was shown the state, so it goes on as a copy.
     """
 
-    __slots__ = ("digest", "moving", "sequence", "state", "stream")
+    __slots__ = ("digest", "lent", "moving", "sequence", "state", "stream")
 
     def __init__(self, stream: str) -> None:
         self.stream = stream
@@ -38,6 +39,7 @@ class Head:
         self.digest = FIRST_PREVIOUS_DIGEST
         self.state: Session | Run = Session() if stream.startswith("session:") else Run()
         self.moving = False
+        self.lent = False
 
     def advance(self, sealed: SealedEvent, fact: Fact | None = None) -> None:
         """Fold one more event in; `fact` where it is of a run, and known."""
@@ -47,14 +49,19 @@ class Head:
         state = self.state
         if type(state) is not Run:
             self.state = evolve_session(self.session(), of_stream)
-        elif fact is None:
+            return
+        if self.lent:
+            state = self.state = state.copy()
+            self.lent = False
+        if fact is None:
             state.take(of_stream)
         else:
             state.take_as(of_stream, fact)
 
     def shown(self) -> Session | Run:
-        """The state for whoever looks at it while it goes on."""
-        return self.state.copy() if isinstance(self.state, Run) else self.state
+        """The state for whoever looks at it: it changes no more, and goes on as a copy. Not asked while it moves."""
+        self.lent = True
+        return self.state
 
     def session(self) -> Session:
         """The state as a session's."""

@@ -98,6 +98,27 @@ def test_a_state_that_somebody_has_does_not_move_with_the_run(world: World) -> N
     ]
 
 
+def test_a_run_is_copied_once_a_commit_however_many_looked_and_never_where_nobody_did(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[int] = []
+    copy = Run.copy
+
+    def counted(run: Run) -> Run:
+        copies.append(run.sequence)
+        return copy(run)
+
+    monkeypatch.setattr(Run, "copy", counted)
+    r = world.opened("r", "a", "b")
+    world.ledger.execute(r.prepare(r.dispatch("a")))
+    assert copies == []
+    assert world.ledger.run(RUN) is world.ledger.run(RUN)
+    assert copies == []
+    world.ledger.execute(r.commit(r.outcome("a")))
+    world.ledger.execute(r.prepare(r.dispatch("b")))
+    assert copies == [6]
+
+
 def test_what_was_refused_half_way_leaves_no_trace_beside_what_its_group_wrote(world: World) -> None:
     """The second fact of a command shows that it cannot stand, when the first was taken in already."""
     r = world.opened("r", "a")
