@@ -39,6 +39,7 @@ from .commands.status import status
 from .commands.takeover import takeover
 from .commands.verify import verify
 from .commands.workspace import workspace
+from .standard_output import OutputLost, take_standard_output
 
 ABOUT = "Continue an AI-agent run safely after its process died in the middle of a tool call."
 LOG_VARIABLE = "SAFEPOINT_LOG"
@@ -119,10 +120,17 @@ def _misused(error: Any, *, as_json: bool) -> int:
 
 def main() -> None:
     """Run the program and leave with its exit status."""
-    code = call(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+    take_standard_output()
+    try:
+        code = call(sys.argv[1:])
+        sys.stdout.flush()
+    except OutputLost as lost:
+        code = lost.exit_code
+        if not lost.reader_gone:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(lost.sentence + "\n")
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(THREAD_PATIENCE_SECONDS)

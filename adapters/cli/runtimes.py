@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
 from . import places
 from .output import Output
+from .standard_output import lost_in
 from .usage import UsageError
 
 if TYPE_CHECKING:
@@ -21,34 +19,30 @@ if TYPE_CHECKING:
     from ..opened_store import OpenedStore
     from .failures import Failure
 
-BROKEN_PIPE: Final = 141
 Work: TypeAlias = Callable[[Output], int]
 
 
 def perform(work: Work, *, as_json: bool, store: Path | None = None) -> None:
-    """Do a command's work and end the command with its exit status; an error becomes a message, never a traceback."""
+    """Do a command's work and end the command with its exit status; an error becomes a message, never a traceback.
+
+    Raises:
+        OutputLost: standard output cannot be written; `main` ends with it, whoever wrote.
+        typer.Exit: otherwise.
+    """
     out = Output(as_json=as_json)
     try:
         code = work(out)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = BROKEN_PIPE
-        _silence_stdout()
     except KeyboardInterrupt:
         code = 130
     except Exception as error:  # noqa: BLE001 (whatever it is, a person is told)
+        if (lost := lost_in(error)) is not None:
+            raise lost from None
         from .failures import debugging, failure_of
 
         code = report(failure_of(error), out, store)
         if debugging():
             traceback.print_exception(error)
     raise typer.Exit(code)
-
-
-def _silence_stdout() -> None:
-    """Whoever read has gone; what is still buffered goes nowhere, and nobody is told of it at exit."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report(failure: Failure, out: Output, store: Path | None) -> int:
