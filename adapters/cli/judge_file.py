@@ -45,7 +45,7 @@ def _say(out: Output, file: str, judgement: Judgement) -> None:
         f"{counted['calls']} calls, {counted['responses']} responses."
     )
     say_findings(out, judgement)
-    operations = documents.of_judgement(judgement, full=False)["operations"]
+    operations = documents.of_operations(judgement)
     for said in operations[:_SHOWN_MAX]:
         where = "" if said["line"] is None else f", line {said['line']}"
         name = f"{one_line(said['tool'], 60)} (call {one_line(said['call_id'], 60)}{where})"

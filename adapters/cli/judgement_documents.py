@@ -50,12 +50,17 @@ def of_judgement(judgement: Judgement, *, full: bool) -> Json:
         "findings": of_findings(history.findings),
         "counts": counts(judgement),
         "runs": [_of_run(run) for run in judgement.runs],
-        "operations": [_of_verdict(verdict, run) for run in judgement.runs for verdict in run.resolution.verdicts],
+        "operations": of_operations(judgement),
         "issues": list(of_issues(judgement)),
         "has_corruption": judgement.has_corruption,
         "requires_reconciliation": judgement.requires_reconciliation,
         "replay": _of_replay(judgement, full=full),
     }
+
+
+def of_operations(judgement: Judgement) -> list[Json]:
+    """How each call stands."""
+    return [_of_verdict(verdict, run) for run in judgement.runs for verdict in run.resolution.verdicts]
 
 
 def counts(judgement: Judgement) -> Json:
@@ -140,35 +145,41 @@ def _of_verdict(verdict: Verdict, run: JudgedRun) -> Json:
 def _of_replay(judgement: Judgement, *, full: bool) -> Json:
     replay = judgement.replay
     illegal = replay.illegal
+    named = _named_facts(judgement)
+
+    def of_event(event_id: str) -> Json:
+        return named.get(event_id) or {"event_id": event_id, **_of_place(None)}
+
+    def of_item(item: Item) -> Json:
+        said: Json = {"kind": item.kind, **of_event(item.event_id)}
+        if item.kind in {"call", "result"}:
+            fields = fields_of(item)
+            said |= {"call_id": fields["call_id"], "tool": fields["tool_name"]}
+        return {**said, "content": fields_of(item)} if full else said
+
     return {
         "kind": "replayable" if replay.blocked is None else "blocked",
         "reason": None if replay.blocked is None else str(replay.blocked),
-        "blocking": [_of_event(event_id, judgement) for event_id in replay.blocking],
-        "items": [_of_item(item, judgement, full=full) for item in replay.items],
-        "trimmed": [_of_event(event_id, judgement) for event_id in replay.trimmed],
-        "left_out": [_of_event(event_id, judgement) for event_id in replay.left_out],
+        "blocking": [*map(of_event, replay.blocking)],
+        "items": [*map(of_item, replay.items)],
+        "trimmed": [*map(of_event, replay.trimmed)],
+        "left_out": [*map(of_event, replay.left_out)],
         "digest": replay.digest,
         "legal": replay.blocked is None and illegal is None,
         "illegal": None if illegal is None else illegal.code.value,
     }
 
 
-def _of_item(item: Item, judgement: Judgement, *, full: bool) -> Json:
-    said: Json = {"kind": item.kind, **_of_event(item.event_id, judgement)}
-    if item.kind in {"call", "result"}:
-        fields = fields_of(item)
-        said |= {"call_id": fields["call_id"], "tool": fields["tool_name"]}
-    return {**said, "content": fields_of(item)} if full else said
-
-
-def _of_event(event_id: str, judgement: Judgement) -> Json:
-    """A fact by the id that the file itself has for it, where it has one."""
+def _named_facts(judgement: Judgement) -> dict[str, Json]:
+    """Every fact of the file, by its event's id: by the id that the file itself has for it where it has one."""
+    named: dict[str, Json] = {}
     for run in judgement.runs:
-        place = run.read.places.get(event_id)
-        if place is not None:
-            named = place.source_id if place.source_id in run.read.places else event_id
-            return {"event_id": named, **_of_place(place)}
-    return {"event_id": event_id, **_of_place(None)}
+        places = run.read.places
+        for event_id, place in places.items():
+            if event_id not in named:
+                shown = place.source_id if place.source_id in places else event_id
+                named[event_id] = {"event_id": shown, **_of_place(place)}
+    return named
 
 
 def _of_place(place: Place | None) -> Json:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -257,6 +258,31 @@ def test_a_new_turn_goes_on_after_an_import_and_the_model_is_told_what_is_unknow
     assert program(*program.run("--session", "s1")).code == 0
     assert program("verify").code == 0
     assert program("import", program.folder / "history", "--session", "s1", "--json").document["already_there"]
+
+
+def calls_to_judge(program: Program, turns: int) -> int:
+    """How many functions are called to judge a history of so many turns."""
+    file = written(program, [*([CHAT[0], {"role": "assistant", "content": "Yes."}] * turns), CHAT[0]])
+    calls = 0
+
+    def count(frame: FrameType, event: str, of: Any) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        ran = program.bare("judge", file, "--format", "openai-chat", "--json")
+    finally:
+        sys.setprofile(before)
+    assert (ran.code, len(ran.document["runs"])) == (0, turns + 1)
+    return calls
+
+
+def test_twice_as_many_turns_take_twice_the_work(program: Program) -> None:
+    calls_to_judge(program, 1)  # what is made once in a process
+    few, more, most = (calls_to_judge(program, turns) for turns in (100, 200, 400))
+    assert most - more < 2.1 * (more - few), (few, more, most)
 
 
 # ---- the page ----
