@@ -16,7 +16,7 @@ from ..domain.identifiers import SessionId
 from ..domain.reasons import WriteRefusal
 from ..ports.event_store import EventReader, EventStore
 from ..ports.session_owners import SessionOwners
-from ..ports.store_keeping import Projections, StoreCondition, StoreKeeping, Trust
+from ..ports.store_keeping import Projections, StoreCondition, StoreKeeping
 from .paging import every
 from .verify_stream import OwnedRun, StreamDamage, verify_stream
 
@@ -79,8 +79,8 @@ class Verification:
 
     @property
     def tail_is_vouched_for(self) -> bool:
-        """False when the store is behind its anchor, has none, or does not match it: its end may be missing."""
-        return self.condition.trust in {Trust.OK, Trust.COPIED}
+        """False when the store is behind its anchor, has none, or does not match it."""
+        return not self.condition.trust.end_may_be_lost
 
     @property
     def sound(self) -> bool:

@@ -14,13 +14,28 @@ from .session_owners import Ownership
 
 
 class Trust(StrEnum):
-    """Whether a store can vouch that its facts are complete. All but `ok` may be read and not written."""
+    """Whether a store can vouch that its facts are complete. All but `ok` may be read and not written.
+
+    A copy whose own anchor says that there was more than it holds, or other than that, is `copied_behind_anchor`; a
+    copy without an anchor, or beside that of another store, is `copied`.
+    """
 
     OK = "ok"
     BEHIND_ANCHOR = "behind_anchor"
     ANCHOR_MISSING = "anchor_missing"
     ANCHOR_MISMATCH = "anchor_mismatch"
     COPIED = "copied"
+    COPIED_BEHIND_ANCHOR = "copied_behind_anchor"
+
+    @property
+    def copied(self) -> bool:
+        """True where the store is not where it was made or adopted."""
+        return self in {Trust.COPIED, Trust.COPIED_BEHIND_ANCHOR}
+
+    @property
+    def end_may_be_lost(self) -> bool:
+        """True where no anchor vouches for the end of the store: it is never said to be in order (F1)."""
+        return self not in {Trust.OK, Trust.COPIED}
 
 
 class StoreCondition(NamedTuple):

@@ -52,7 +52,7 @@ _OWNED: Final = frozenset({ParkReason.SESSION_BUSY, ParkReason.OWNER_FENCED})
 
 def exit_code_of_trust(trust: Trust) -> ExitCode:
     """The status for looking at a store: one whose end may be lost is never reported as in order (F1)."""
-    return ExitCode.DONE if trust in {Trust.OK, Trust.COPIED} else ExitCode.CORRUPTION
+    return ExitCode.CORRUPTION if trust.end_may_be_lost else ExitCode.DONE
 
 
 def exit_code_of_park(codes: Iterable[str]) -> ExitCode:

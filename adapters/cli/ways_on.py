@@ -216,8 +216,10 @@ def _answers(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[WayO
 
 def adopting(trust: Trust, commands: CommandLines) -> WayOn:
     """What comes first in a store that cannot vouch for its facts: everything that writes to it is refused."""
-    original = "this copy" if trust is Trust.COPIED else "what is there, although its end may be missing"
-    return WayOn(commands.about("adopt", "--note", WHY), f"go on with {original}; what is missing proves nothing then")
+    original = "this copy" if trust.copied else "what is there"
+    end = ", although its end may be missing" if trust.end_may_be_lost else ""
+    told = f"go on with {original}{end}; what is missing proves nothing then"
+    return WayOn(commands.about("adopt", "--note", WHY), told)
 
 
 def answers(commands: CommandLines, request_id: str, tool_name: str) -> tuple[WayOn, WayOn]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...domain.errors import StoreMissing, StoreUnusable
 from ...ports.store_backup import Check, CopyTargetTaken, Restored, StoreBackup, StoreCopy, StoreInUse
+from ...ports.store_keeping import Trust
 from .event_store import MemoryStore
 
 
@@ -17,10 +18,12 @@ class MemoryShelf:
 
     Attributes:
         stores: what stands where.
+        anchored: the store that vouched last for what stood there, where another one took its place.
     """
 
     def __init__(self) -> None:
         self.stores: dict[Path, MemoryStore] = {}
+        self.anchored: dict[Path, MemoryStore] = {}
         self._users = Counter[Path]()
 
     @contextmanager
@@ -73,7 +76,12 @@ class MemoryBackup(StoreBackup):
         previous = None
         if self._path in self._shelf.stores:
             previous = Path(f"{self._path}.before-{''.join(filter(str.isalnum, at))}")
-            self._shelf.stores[previous] = self._shelf.stores[self._path]
+            before = self._shelf.stores[previous] = self._shelf.stores[self._path]
+            if before.condition().trust is Trust.OK:
+                self._shelf.anchored[self._path] = before
+        anchored = self._shelf.anchored.get(self._path)
+        if anchored is not None and not made.holds_all_of(anchored):
+            made.distrust(Trust.COPIED_BEHIND_ANCHOR)
         self._shelf.stores[self._path] = made
         return Restored(copy, previous)
 

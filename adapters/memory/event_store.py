@@ -70,6 +70,12 @@ class MemoryStore(StoreKeeping):
         with self._tables.lock:
             return canonical.sha256_hex("".join(digest_of(record.state) for record in self._tables.records).encode())
 
+    def holds_all_of(self, other: MemoryStore) -> bool:
+        """Tell whether it holds the events of another store of its id, in their order, and maybe more."""
+        with self._tables.lock, other._tables.lock:
+            kept = other._tables.records
+            return self._store_id != other._store_id or self._tables.records[: len(kept)] == kept
+
     def size_bytes(self) -> int:
         """Of all events."""
         with self._tables.lock:
@@ -191,9 +197,8 @@ class _MemoryReader(EventReader):
         """See `EventReader`."""
         with self._tables.lock:
             generation, row = self._tables.admissions.get(run_id, (None, 0))
-        copied = self._trust is Trust.COPIED
-        behind = self._trust not in (Trust.OK, Trust.COPIED)
-        return Standing(generation if row < self._records_seen else None, self._generation, behind, copied)
+        seen = generation if row < self._records_seen else None
+        return Standing(seen, self._generation, self._trust.end_may_be_lost, self._trust.copied)
 
 
 def _require_limit(limit: int) -> None:

@@ -6,11 +6,11 @@ SPEC section 6. A store ahead of its anchor is normal: its writer was killed bet
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from ...domain.errors import StoreBehindAnchor, StoreNotAdopted, StoreUnreadable
 from ...ports.store_keeping import StoreCondition, Trust
-from .anchor_record import AnchorReading, AnchorRecord, NoAnchor
+from .anchor_record import AnchorReading, NoAnchor
 from .place import FileIdentity, Place
 from .position import newest, position_at
 
@@ -48,41 +48,39 @@ def judge(
         anchor: what the anchor said.
     """
     control, events = control_of(connection), newest(connection)
-
-    def condition(trust: Trust, detail: str) -> StoreCondition:
-        anchored = None if isinstance(anchor, NoAnchor) else anchor.counter
-        return StoreCondition(trust, detail, control.store_id, control.generation, events, anchored)
-
+    trust, detail = _by_anchor(connection, place, anchor, control.store_id, events)
     if here is None or not here.same_file_as(control.recorded):
         copied = f"{place.database} is not the file that was recorded: a copy, or restored"
-        if _is_behind(anchor, control, events):  # so it is with a backup that was restored, too
-            copied += f"; and its end is lost: {anchor.counter} events were kept, and {events} are there"
-        return condition(Trust.COPIED, copied)
+        if trust is Trust.OK or isinstance(anchor, NoAnchor) or anchor.store_id != control.store_id:
+            trust, detail = Trust.COPIED, copied
+        else:  # so it is with a backup that was restored, too
+            trust, detail = Trust.COPIED_BEHIND_ANCHOR, f"{copied}; and {detail}"
+    anchored = None if isinstance(anchor, NoAnchor) else anchor.counter
+    return StoreCondition(trust, detail, control.store_id, control.generation, events, anchored)
+
+
+def _by_anchor(
+    connection: sqlite3.Connection, place: Place, anchor: AnchorReading, store_id: str, events: int
+) -> tuple[Trust, str]:
+    """What the anchor alone says of the store, and the same as a sentence."""
     if isinstance(anchor, NoAnchor):
         trust = Trust.ANCHOR_MISSING if anchor is NoAnchor.MISSING else Trust.ANCHOR_MISMATCH
-        return condition(trust, f"the anchor {place.anchor} is {anchor}")
-    if anchor.store_id != control.store_id:
-        return condition(Trust.ANCHOR_MISMATCH, f"the anchor {place.anchor} belongs to another store")
-    if _is_behind(anchor, control, events):
+        return trust, f"the anchor {place.anchor} is {anchor}"
+    if anchor.store_id != store_id:
+        return Trust.ANCHOR_MISMATCH, f"the anchor {place.anchor} belongs to another store"
+    if anchor.counter > events:
         lost = f"{anchor.counter} events were kept, and {events} are there"
-        return condition(Trust.BEHIND_ANCHOR, f"the end of {place.database} is lost: {lost}")
+        return Trust.BEHIND_ANCHOR, f"the end of {place.database} is lost: {lost}"
     if position_at(connection, anchor.counter).digest != anchor.digest:
-        return condition(
-            Trust.ANCHOR_MISMATCH, f"{place.database} does not hold the events that its anchor was made for"
-        )
-    return condition(Trust.OK, "the store agrees with its anchor")
-
-
-def _is_behind(anchor: AnchorReading, control: Control, events: int) -> TypeGuard[AnchorRecord]:
-    """Whether the store's own anchor says that it once had more."""
-    return isinstance(anchor, AnchorRecord) and anchor.store_id == control.store_id and anchor.counter > events
+        return Trust.ANCHOR_MISMATCH, f"{place.database} does not hold the events that its anchor was made for"
+    return Trust.OK, "the store agrees with its anchor"
 
 
 def require_writable(condition: StoreCondition) -> None:
     """Refuse to write a store that cannot vouch for its facts.
 
     Raises:
-        StoreBehindAnchor: its anchor is missing, or says something else.
+        StoreBehindAnchor: its anchor is missing, or says something else; a copy, too.
         StoreNotAdopted: it is a copy.
     """
     if condition.trust is Trust.OK:

@@ -123,8 +123,7 @@ class SqliteReader(EventReader):
         condition = self.condition()
         with translated(self._place.database, "look for a run in"):
             row = self.connection.execute(_ADMISSION, (run_id,)).fetchone()
-        copied = condition.trust is Trust.COPIED
-        behind = condition.trust not in (Trust.OK, Trust.COPIED)
+        copied, behind = condition.trust.copied, condition.trust.end_may_be_lost
         gap = self._gap_behind(run_id, condition.events)
         return Standing(None if row is None else row[0], condition.generation, behind, copied, gap)
 

@@ -173,7 +173,10 @@ class StoreBackupContract:
         restored = backup.restore(file, liked, NOON)
         assert (restored.copy.events, restored.copy.digest) == (made.events, made.digest)
         with places.opened("store") as store:
-            assert store.keeping.condition().trust is Trust.COPIED
+            assert store.keeping.condition().trust is Trust.COPIED_BEHIND_ANCHOR
+            with store.events.snapshot() as reader:
+                standing = reader.standing(session.run_id())
+            assert (standing.copied, standing.behind_anchor) == (True, True)
             assert content(store) == before
         assert restored.previous is not None
         with places.opened(restored.previous) as previous:
@@ -181,6 +184,18 @@ class StoreBackupContract:
             assert previous.keeping.condition().trust is Trust.OK
         with places.opened(file) as copied:
             assert content(copied) == before
+
+    def test_a_restored_store_that_lost_nothing_is_a_copy_and_no_more(
+        self, places: Places, session: RecordedSession
+    ) -> None:
+        file, backup = places.file("copy"), places.backup("store")
+        backup.back_up(file, liked)
+        backup.restore(file, liked, NOON)
+        with places.opened("store") as store:
+            assert store.keeping.condition().trust is Trust.COPIED
+            with store.events.snapshot() as reader:
+                standing = reader.standing(session.run_id())
+            assert (standing.copied, standing.behind_anchor) == (True, False)
 
     def test_a_store_is_restored_where_none_was(self, places: Places, session: RecordedSession) -> None:
         file = places.file("copy")

@@ -279,7 +279,7 @@ def test_a_copy_without_its_anchor_is_a_copy(path: Path, recorded: RecordedSessi
 
 
 def test_a_copy_that_also_lost_its_end_is_said_to_be_both(
-    path: Path, recorded: RecordedSession, store: SqliteStore
+    path: Path, recorded: RecordedSession, store: SqliteStore, fingerprint: Callable[[], dict[str, str]]
 ) -> None:
     store.close()
     copy = path.with_name("copy.sqlite")
@@ -289,10 +289,33 @@ def test_a_copy_that_also_lost_its_end_is_said_to_be_both(
     with Anchor(anchor_of(copy), 1.0).exclusively() as held:
         held.write(AnchorRecord(kept.store_id, kept.events + 2, DIGEST))
     condition, foreign = look(copy)
-    assert (condition.trust, foreign) == (Trust.COPIED, True)
+    assert (condition.trust, foreign) == (Trust.COPIED_BEHIND_ANCHOR, True)
     assert "not the file that was recorded" in condition.detail
     assert f"{kept.events + 2} events were kept, and {kept.events} are there" in condition.detail
+    assert_not_written(copy, fingerprint, Trust.COPIED_BEHIND_ANCHOR)
     adopt_and_go_on(copy)
+
+
+def test_a_copy_that_went_on_from_yesterday_does_not_hold_what_todays_anchor_says(
+    path: Path, recorded: RecordedSession, store: SqliteStore
+) -> None:
+    store.close()
+    copy = path.with_name("copy.sqlite")
+    shutil.copyfile(path, copy)
+    today = open_store(path)
+    recorded.keep(today.events, recorded.text("today"))
+    today.close()
+    branch = open_store(copy)
+    branch.adopt(by="somebody", note="two went on", at=NOON)
+    other = RecordedSession("two")
+    other.own(branch.owners)
+    other.keep(branch.events, *other.opened())
+    branch.close()
+    shutil.copyfile(copy, f"{copy}.copy")
+    Path(f"{copy}.copy").rename(path)
+    condition, _ = look(path)
+    assert condition.trust is Trust.COPIED_BEHIND_ANCHOR
+    assert "does not hold the events that its anchor was made for" in condition.detail
 
 
 def test_the_anchor_is_read_before_the_view_is_opened(

@@ -128,7 +128,8 @@ def noticed_by(code: int, document: dict[str, Any]) -> set[str]:
         found.add("the chain")
     trust = document["condition"]["trust"]
     if trust != "ok":
-        found.add("the recorded place" if trust == "copied" else "the anchor")
+        found |= {"the recorded place"} if "copied" in trust else set()
+        found |= {"the anchor"} if trust != "copied" else set()
     if document["faults"] or document["unread"]:
         found.add("SQLite and the schema")
     if document["owners"]:
@@ -246,6 +247,19 @@ def yesterday(anchor: str) -> Callable[[Victim], None]:
     return damage
 
 
+def yesterday_moved_over(victim: Victim) -> None:
+    """As `mv` and most restore tools do it: today's anchor stays."""
+    moved = Path(f"{victim.path}.yesterday")
+    moved.write_bytes(victim.yesterday[""])
+    moved.replace(victim.path)
+
+
+def copied_without_wal(victim: Victim) -> None:
+    """The store of a killed writer, copied to another file without what its WAL holds."""
+    victim.path.unlink()
+    victim.put({"": victim.hot[""], ".anchor": victim.hot[".anchor"]})
+
+
 def yesterdays_files(victim: Victim) -> None:
     """As `rm` and `cp` do it: the new file often gets the number of the removed one."""
     victim.path.unlink()
@@ -269,7 +283,7 @@ SWAP = (
     "CREATE TEMP TABLE pair AS SELECT rowid AS r, state FROM stored_events WHERE rowid IN (6, 7)",
     f"UPDATE stored_events SET state = {_OTHER} WHERE rowid IN (6, 7)",
 )
-SQLITE, CHAIN, ANCHOR = "SQLite and the schema", "the chain", "the anchor"
+SQLITE, CHAIN, ANCHOR, PLACE = "SQLite and the schema", "the chain", "the anchor", "the recorded place"
 
 TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "the file is cut to nothing": (partial(truncated, 0), {SQLITE}),
@@ -325,7 +339,9 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "a byte in the WAL of a killed writer is flipped": (wal_is(lambda wal: flipped(wal, used(wal) * 2 // 3)), {ANCHOR}),
     "yesterday's database is put back under today's anchor": (yesterday("today's"), {ANCHOR}),
     "yesterday's database is put back without an anchor": (yesterday("none"), {ANCHOR}),
-    "yesterday's database and anchor are put back as other files": (yesterdays_files, {"the recorded place"}),
+    "yesterday's database is moved over today's, whose anchor stays": (yesterday_moved_over, {ANCHOR, PLACE}),
+    "the store of a killed writer is copied without its WAL": (copied_without_wal, {ANCHOR, PLACE}),
+    "yesterday's database and anchor are put back as other files": (yesterdays_files, {PLACE}),
     "yesterday's database and anchor are written into today's files": (yesterday("its own"), set()),
     "the anchor is removed": (anchor_is(None), {ANCHOR}),
     "the anchor is emptied": (anchor_is(lambda anchor: b""), {ANCHOR}),
