@@ -89,12 +89,13 @@ RebaselineOption: TypeAlias = Annotated[
     typer.Option("--rebaseline", help="Where files changed: accept them as they are; the model is told which."),
 ]
 AcceptDriftOption: TypeAlias = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--accept-drift",
         metavar="WHAT,…",
         show_default=False,
-        help="Continue although these changed: tools, provider, model, account, system_prompt, permission_policy.",
+        help="Continue although these changed: tools, provider, model, account, system_prompt, protocol,"
+        " permission_policy; may be repeated.",
     ),
 ]
 ContextTurnsOption: TypeAlias = Annotated[

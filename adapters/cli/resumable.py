@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def source_of(runtime: OpenedStore, summary: SessionSummary) -> Source:
 
 
 def request_of(
-    accept_drift: str | None,
+    accept_drift: Iterable[str] | None,
     expect_high_water: int | None,
     *,
     drop_permissions: bool,
@@ -72,10 +72,13 @@ def request_of(
 ) -> PlanRequest:
     """What the options ask of a plan.
 
+    Args:
+        accept_drift: each as it was given, one name or several with commas between.
+
     Raises:
         UsageError: something is to be accepted that cannot drift.
     """
-    names = [name.strip() for name in (accept_drift or "").split(",") if name.strip()]
+    names = [name.strip() for given in accept_drift or () for name in given.split(",") if name.strip()]
     if unknown := sorted(set(names) - set(Drift)):
         raise UsageError(f"{', '.join(unknown)} is nothing to accept.", f"Choose from: {', '.join(Drift)}.")
     return PlanRequest(

@@ -107,6 +107,19 @@ def test_several_kinds_at_once_are_accepted_together_or_not_at_all(
     assert program(*resume, "--accept-drift", "model,system_prompt").code == 0
 
 
+def test_what_is_accepted_one_by_one_is_accepted_together(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(program)
+    another_model(program, monkeypatch)
+    another_prompt(program, monkeypatch)
+    each = ("--accept-drift", "model", "--accept-drift", "system_prompt")
+    planned = program("plan", "s1", "--script", program.folder / "script.json", *each, "--json")
+    assert planned.document["decision"] == "continue"
+    assert "--accept-drift model,system_prompt" in offered(planned, "resume")
+    went = program("resume", "s1", "--script", program.folder / "script.json", *each)
+    assert (went.code, program.effects) == (0, ["paid"])
+    assert program("resume", "s1", "--accept-drift", "model", "--accept-drift", "moods").code == 2
+
+
 def test_another_provider_and_account_are_accepted_by_name(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     program.script({"text": "I look.", "calls": [READ]}, DONE)
     program.killed_at("P7", *program.run("--session", "s1", "--deny"))
