@@ -141,7 +141,8 @@ class EventStore(Protocol):
 
     Order: answers stand in the order of the commits; a commit refused alone leaves its neighbours untouched. A commit
     that does not fit is answered by the first of these that holds: an event id is used already, the guard is fenced, a
-    version is taken, another unique id is used already, a constraint is broken.
+    version is taken, another unique id is used already, a constraint is broken. One without events keeps nothing: it is
+    stored, unless its guard is fenced.
     Atomicity: a commit's events, unique ids and rows become durable together or not at all; all commits of one call
     share one transaction, so none is durable before the call returns.
     """

@@ -200,8 +200,8 @@ _BRING_FORWARD: Final = (
     "`safepoint rebuild` brings it forward, as every command does that writes to it; the events stay as they are."
 )
 _ASK_FOR_RIGHTS: Final = (
-    "Get the right, or look at a copy: copy the database and its `.anchor` into a folder of your own, and name it with"
-    " --store."
+    "Get the right, or look at a copy: copy its files (the database, `-wal`, `.anchor`) into a folder of your own, and"
+    " name it with --store."
 )
 _PUT_BACK: Final = (
     "No command reads it as it is. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"

@@ -115,7 +115,7 @@ def _append_alone(writer: Writer, commit: Commit, *, foreign: bool = False) -> C
     try:
         with Transaction(writer) as transaction:
             answer = _keep_alone(transaction, commit)
-            if answer is _STORED:
+            if answer is _STORED and commit.events:
                 if foreign:
                     _make_foreign(transaction, commit)
                 transaction.advance(commit.events)

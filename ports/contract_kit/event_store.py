@@ -134,6 +134,19 @@ class EventStoreContract:
     def test_nothing_to_keep_has_no_answers(self, event_store: EventStore) -> None:
         assert list(event_store.append([])) == []
 
+    def test_a_commit_without_events_keeps_nothing_and_is_stored_unless_it_is_fenced(
+        self, event_store: EventStore, opened: RecordedSession
+    ) -> None:
+        fenced = OwnerGuard(opened.session_id, opened.guard.incarnation_id, 7)
+        assert event_store.append([opened.commit()]) == [Stored()]
+        assert event_store.append([opened.commit(guard=fenced)]) == [Fenced(opened.session_id, 7)]
+        commits = [opened.commit(), opened.commit(opened.text("between")), opened.commit(guard=fenced)]
+        assert event_store.append(commits) == [Stored(), Stored(), Fenced(opened.session_id, 7)]
+        assert event_store.append([opened.commit(), opened.commit()]) == [Stored(), Stored()]
+        with event_store.snapshot() as reader:
+            assert len(reader.read(f"run:{opened.run_id()}")) == 3
+        opened.keep(event_store, opened.text("after it"))
+
     def test_one_commit_goes_into_several_streams_or_into_none(
         self, event_store: EventStore, opened: RecordedSession
     ) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from safepoint.adapters.cli.failures import failure_of
 from safepoint.adapters.sqlite.schema import SCHEMA_VERSION
+from safepoint.domain.errors import StoreForbidden
 
 from .program import Program
 
@@ -110,6 +113,18 @@ def test_a_database_that_is_gone_beside_its_anchor(used: Program) -> None:
         ran = used(*command, "--json")
         assert (ran.code, ran.document["code"]) == (4, "ledger_behind_anchor")
     assert not used.store.exists()
+
+
+def test_a_copy_that_is_made_as_the_hint_says_holds_the_newest_commits(program: Program) -> None:
+    """A killed writer leaves them in the log alone."""
+    program.script({"text": "Hello."})
+    program.killed_at("P9", *program.run("--session", "s1"))
+    hint = failure_of(StoreForbidden("the folder may not be written")).next_step
+    copy = program.folder / "copy.sqlite"
+    for beside in ("", *re.findall(r"`([-.]\w+)`", hint)):
+        shutil.copy(f"{program.store}{beside}", f"{copy}{beside}")
+    ran = program.bare("list", "--store", copy, "--json")
+    assert (ran.code, [one["session_id"] for one in ran.document["sessions"]]) == (0, ["s1"])
 
 
 def test_a_copied_store_may_be_read_and_not_written(used: Program) -> None:
