@@ -9,7 +9,7 @@ from ..domain.commands import EndRun
 from ..domain.decision import Refusal
 from ..domain.events.event import RunEvent
 from ..domain.events.run import PrefixRef, RunClaimed, RunEnded, RunStatus
-from ..domain.identifiers import EventId, IncarnationId, RunId, derive_id
+from ..domain.identifiers import EventId, RunId
 from ..domain.planning.facts import SegmentFacts
 from ..domain.reasons import FailureClass
 from ..domain.recovery.event_facts import event_facts
@@ -21,9 +21,7 @@ from ..domain.run.state import Run
 from ..domain.sealing import SealedEvent, seal
 from ..domain.session.state import Session
 from ..ports.history_format import ReadRun
-
-READER = IncarnationId("reader")
-"""Stands where repair would write its own life; nothing with it is ever stored."""
+from .previewed import PREVIEW, TERMINAL, previewed_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +89,16 @@ def as_repair_would_leave_it(read: ReadRun, *, foreign: bool) -> ReadRun:
     cancelled = run.cancel_requested is not None
     ended = RunEnded(
         **read.identity._asdict(),
-        event_id=EventId(derive_id(read.identity.run_id, "reader", "ended")),
+        event_id=EventId(previewed_id(RunId(read.identity.run_id), TERMINAL)),
         occurred_at=events[-1].occurred_at,
         status=RunStatus.CANCELLED if cancelled else RunStatus.FAILED,
         failure_class=None if cancelled else FailureClass.APP_RESTARTED,
         recovered=True,
-        incarnation_id=READER,
+        incarnation_id=PREVIEW,
         epoch=1,
     )
     stopped_by = None if run.cancel_requested is None else run.cancel_requested.by
-    command = EndRun(read.identity.session_id, READER, 1, RunId(read.identity.run_id), ended, stopped_by)
+    command = EndRun(read.identity.session_id, PREVIEW, 1, RunId(read.identity.run_id), ended, stopped_by)
     decided = end_run(Session(), run, command, foreign=foreign)
     added = [ended] if isinstance(decided, Refusal) else [event for event in decided if isinstance(event, RunEvent)]
     facts = (*read.facts, *map(event_facts, added))

@@ -14,7 +14,6 @@ from ..domain.errors import StoreDamaged, WriteRefused
 from ..domain.events.event import Timestamp
 from ..domain.identifiers import (
     ClaimId,
-    IncarnationId,
     InvocationId,
     RunId,
     SessionId,
@@ -36,6 +35,7 @@ from .heads import Heads
 from .ledger import CommandLedger, Receipt
 from .lineage import segment_of
 from .ownership import Owned
+from .previewed import PREVIEW, previewed_id
 from .record_settled_jobs import RecordSettledJobs
 from .repair_session import RepairKind, RepairSession
 from .spines import Spines
@@ -44,7 +44,6 @@ from .states import events_after
 
 IdT = TypeVar("IdT", bound=str)
 ReadT = TypeVar("ReadT")
-PREVIEW = IncarnationId("preview")
 
 
 class RepairPreview:
@@ -144,13 +143,13 @@ class _StoppedClock(Clock):
 
 
 class _DerivedIds(Ids):
-    def __init__(self, seed: str) -> None:
-        self._seed = seed
+    def __init__(self, run_id: RunId) -> None:
+        self._run_id = run_id
         self._made = 0
 
     def fresh(self, kind: Callable[[str], IdT]) -> IdT:
         self._made += 1
-        return kind(derive_id(self._seed, "preview", str(self._made)))
+        return kind(previewed_id(self._run_id, self._made))
 
 
 class _NoSink(LifecycleSink):

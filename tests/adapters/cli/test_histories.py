@@ -196,6 +196,7 @@ def test_an_interrupted_run_is_judged_as_its_store_would_plan_it(program: Progra
     judged = program.bare("judge", program.folder / "a.jsonl", "--json").document
     assert judged["decision"] == planned["decision"]
     assert {reason["code"] for reason in judged["reasons"]} == {reason["code"] for reason in planned["reasons"]}
+    assert judged["replay"]["digest"] == planned["replay_digest"], "also of answers that repair has not written yet"
     assert [one["verdict"] for one in judged["operations"] if one["verdict"] != "definitely_not_dispatched"] == [
         one["verdict"] for one in planned["operations"] if one["verdict"] != "definitely_not_dispatched"
     ]
