@@ -95,7 +95,7 @@ class AbandonableCall(Generic[ResultT]):
             return True
 
     def _run(self) -> None:
-        ended = _outcome(self._work)
+        ended = outcome(self._work)
         with self._lock:
             self._ended = ended
             then = self._then
@@ -113,7 +113,7 @@ def joined(work: Callable[[], ResultT], seconds: float) -> Ended[ResultT] | None
     ended: list[Ended[ResultT]] = []
 
     def run() -> None:
-        ended.append(_outcome(work))
+        ended.append(outcome(work))
 
     thread = threading.Thread(target=run, name="safepoint late", daemon=True)
     thread.start()
@@ -121,7 +121,8 @@ def joined(work: Callable[[], ResultT], seconds: float) -> Ended[ResultT] | None
     return ended[0] if ended else None
 
 
-def _outcome(work: Callable[[], ResultT]) -> Ended[ResultT]:
+def outcome(work: Callable[[], ResultT]) -> Ended[ResultT]:
+    """Call it, and say how it ended, whatever it raises."""
     try:
         return Returned(work())
     except BaseException as error:  # noqa: BLE001 (whatever it raises is how it ended)

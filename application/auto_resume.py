@@ -21,13 +21,13 @@ from ..domain.identifiers import RunId, SessionId
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.views import PAGE_MAX, FamilyViews
 from .agent import Agent
+from .in_thread import in_thread
 from .live_runs import LiveRun
 from .ownership import SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest
 from .repair_session import Repaired, RepairKind
 from .resume_run import Continued, Parked, ResumeRun
 from .run_agent import Screen
-from .supervised_calls import in_thread
 
 AT_ONCE_MAX = 4
 """How many continuations are driven at once; the others wait."""
@@ -184,7 +184,7 @@ class AutoResume:
 
     async def _leave(self, interrupted: Interrupted) -> None:
         """This host goes on with it no more: it waits for a person; or for repair, where something may be begun."""
-        await to_thread.run_sync(self._ownership.give_up_unused, interrupted.session_id)
+        await in_thread(partial(self._ownership.give_up_unused, interrupted.session_id))
 
 
 def _failed(interrupted: Interrupted, error: Exception) -> LifecycleEvent:

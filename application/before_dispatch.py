@@ -18,10 +18,10 @@ from ..ports.ids import Ids
 from ..ports.supervisor import SupervisedSlot, Supervisor
 from ..ports.tool_catalog import BoundCall, Workspace
 from .abandonable_call import AbandonableCall, Raised, Returned
+from .in_thread import in_thread
 from .preflight import Admitted, Refused
 from .run_recorder import RunRecorder
 from .stopping import Stopping
-from .supervised_calls import in_thread
 from .tool_facts import dispatch_of
 
 

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from ..ports.checkpoints import Capture, CaptureLimits, Checkpoint, NotKept
 from ..ports.workspace import CouldNotLook
 from .agent import Agent, Binding
+from .in_thread import in_thread
 from .run_checkpoints import CheckpointsUnusable
-from .supervised_calls import in_thread
 
 NewKey: TypeAlias = Callable[[], str]
 

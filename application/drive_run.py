@@ -16,6 +16,7 @@ from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from .agent import Agent
 from .agent_loop import RunOutcome
 from .child_runs import ParentCall
+from .in_thread import in_thread
 from .live_operations import LiveOperations
 from .live_runs import LiveRun, LiveRuns
 from .ownership import Owned, SessionOwnership
@@ -23,7 +24,6 @@ from .run_agent import RunAgent, Screen
 from .run_recorder import RunRecorder
 from .start_turn import Begun
 from .stopping import BOUND_SECONDS, CallCancel, Stopping
-from .supervised_calls import in_thread
 
 
 class DriveRun:

@@ -22,6 +22,7 @@ from ..ports.views import FamilyViews
 from .agent import Agent
 from .auto_resume import Automatic, AutoResume, is_tried
 from .host_phases import HostClosedMeanwhile, HostNotReady, Phase
+from .in_thread import in_thread
 from .live_runs import LiveRun
 from .ownership import SessionOwnership
 from .plan_resume import PlanRequest
@@ -32,7 +33,6 @@ from .repair_session import Repaired
 from .resume_run import Continued, Parked, ResumeRun
 from .run_agent import Screen
 from .run_turn import RunTurn, TurnResult
-from .supervised_calls import in_thread
 from .turn_context import ALL, ContextChoice
 
 DRAIN_SECONDS = 30.0

@@ -7,6 +7,7 @@ from functools import partial
 from ..domain.errors import StoreError, WriteRefused
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..ports.views import OperationViews
+from .in_thread import in_thread
 from .live_operations import LiveOperations
 from .ownership import Owned, SessionOwnership
 from .reconcile_operations import Hands, ReconcileOperations
@@ -14,7 +15,7 @@ from .reconciliation import Reconciliation
 from .record_settled_jobs import RecordSettledJobs
 from .repair_session import Repair
 from .stopping import Stopping
-from .supervised_calls import in_thread
+from .taking import taken
 
 
 class ReconcileSession:
@@ -55,7 +56,7 @@ class ReconcileSession:
             if row is None or row.run_id is None or row.session_id != session_id:
                 return None
             run_id = row.run_id
-        owned = await in_thread(partial(self._ownership.own, session_id))
+        owned = await taken(self._ownership, session_id)
         try:
             repaired = await in_thread(partial(self._repair, owned))
             await in_thread(partial(self._settle_jobs, owned))

@@ -9,10 +9,10 @@ from anyio.lowlevel import checkpoint
 
 from ..domain.errors import SafepointError
 from ..domain.identifiers import SessionId
+from .in_thread import in_thread
 from .repair_everything import RepairEverything
 from .repair_report import RepairReport, RepairStep
 from .repair_session import Repaired
-from .supervised_calls import in_thread
 
 REPAIRS_MAX = 2
 """How often a session is tried before a host gives up."""

@@ -25,6 +25,7 @@ from .async_ledger import AsyncLedger
 from .begin_continuation import BeginContinuation
 from .capture_content import NOWHERE, CaptureContent
 from .drive_run import DriveRun
+from .in_thread import in_thread
 from .live_runs import LiveRun
 from .ownership import Owned, SessionBusy, SessionOwnership
 from .plan_resume import PlanRequest, PlanResume, fresh_ids
@@ -36,7 +37,7 @@ from .run_agent import Screen
 from .run_checkpoints import CheckpointsUnusable
 from .spines import Spines
 from .start_turn import Begun, BoundContent
-from .supervised_calls import in_thread
+from .taking import taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class ResumeRun:
             # Nothing is written: a session that never was stays so.
             return Parked(session_id, look.plan.reasons, look.plan.notes)
         try:
-            owned = await to_thread.run_sync(self._ownership.own, session_id)
+            owned = await taken(self._ownership, session_id)
         except SessionBusy as busy:
             return Parked(session_id, (busy_reason(busy),))
         try:
@@ -227,8 +228,8 @@ class ResumeRun:
         """Repair, look at the world again where that is allowed, plan, and look once more, at the run that was planned
         for.
         """
-        repaired = await to_thread.run_sync(self._repair, owned)
-        await to_thread.run_sync(self._settle_jobs, owned)
+        repaired = await in_thread(partial(self._repair, owned))
+        await in_thread(partial(self._settle_jobs, owned))
         reconciled: tuple[OperationReconciled, ...] = ()
         if hands is not None:
             head = (await self._ledger.session(owned.session_id)).head

@@ -20,9 +20,9 @@ from ..ports.checkpoints import Capture, Checkpoint, Checkpoints, NotKept, Unsup
 from ..ports.failpoints import Failpoints
 from ..ports.tool_catalog import BoundCall
 from .before_dispatch import refusal
+from .in_thread import in_thread
 from .preflight import Refused
 from .run_recorder import RunRecorder
-from .supervised_calls import in_thread
 
 TRIES_MAX: Final = 3
 CAPTURED: Final = "checkpoint.captured"

@@ -13,11 +13,11 @@ from ..domain.events.run import CancelRequested, RunError, RunStatus
 from ..domain.reasons import FailureClass, WriteRefusal
 from ..ports.background_work import BackgroundWork, JobHandle, JobObservation, JobSettled
 from ..ports.supervisor import Supervisor
+from .in_thread import in_thread
 from .over import attached_jobs
 from .run_checkpoints import NoCheckpoints
 from .run_recorder import RunRecorder
 from .stopping import Stopping
-from .supervised_calls import in_thread
 
 JOB_WAIT_SECONDS = 10.0
 LOOK_EVERY_SECONDS = 0.1

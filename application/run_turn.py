@@ -16,12 +16,13 @@ from .capture_content import NOWHERE, CaptureContent
 from .child_runs import ChildRunExists, ChildRuns, Ended, ParentCall
 from .copied_folders import CopiedFolders
 from .drive_run import DriveRun
+from .in_thread import in_thread
 from .live_runs import LiveRun
-from .ownership import Owned, SessionOwnership
+from .ownership import SessionOwnership
 from .repair_session import Repair, Repaired, RepairKind
 from .run_agent import Screen
 from .start_turn import Begun, BoundContent, StartTurn
-from .supervised_calls import in_thread
+from .taking import taken
 from .turn_context import ALL, ContextChoice
 from .user_text import check_said
 
@@ -135,7 +136,7 @@ class RunTurn:
             if self._children is None:
                 raise ValueError("no child run can be begun here: nobody knows which were")
             await in_thread(partial(self._children.require_new, parent, session_id, text))
-        owned = await in_thread(partial(self._own, session_id, agent))
+        owned = await taken(self._ownership, session_id, partial(self._check_place, agent))
         try:
             repaired = await in_thread(partial(self._repair, owned))
             if repaired.kind is RepairKind.QUARANTINED:
@@ -156,7 +157,6 @@ class RunTurn:
             case _:
                 return replace(begun, not_bound=captured), repaired
 
-    def _own(self, session_id: SessionId, agent: Agent) -> Owned:
+    def _check_place(self, agent: Agent) -> None:
         if self._copied is not None:
             self._copied.require_one(str(agent.workspace))
-        return self._ownership.own(session_id)

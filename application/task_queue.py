@@ -1,7 +1,7 @@
 """Tasks of one event loop that meet at the writer: one of them takes what all ask to a thread. SPEC section 7.
 
-The tasks of a group wait for one event. Where the task that leads is cancelled by other means than anyio's, its thread
-goes on, and what came of it is still told to the others.
+The tasks of a group wait for one event. A task that is cancelled by other means than anyio's gets no answer; but it
+goes on only when its command is written, or never will be, and the others of its group are still told. ADR 0090.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import anyio
-from anyio import CapacityLimiter, from_thread, lowlevel, to_thread
+from anyio import CapacityLimiter, from_thread, get_cancelled_exc_class, lowlevel, to_thread
 
 from ..domain.commands import AnyCommand
 from ..domain.errors import StoreUnavailable
@@ -61,6 +62,8 @@ class TaskQueue:
     async def execute(self, command: AnyCommand) -> Receipt:
         """Write a command; a lone one waits for nobody. Shielded: no scope's cancellation tears it.
 
+        The event loop's own cancellation goes on once it is certain what became of the command.
+
         Raises:
             Exception: what `Ledger.execute` raises.
         """
@@ -86,9 +89,11 @@ class TaskQueue:
                 raise error
             with anyio.CancelScope(shield=True):
                 await group.over.wait()
-        except BaseException:
+        except BaseException as cancelled:
             if group is self._forming:
                 group.asked.remove(asked)
+            elif isinstance(cancelled, get_cancelled_exc_class()):
+                await _until_over(group)
             raise
 
     async def _lead(self, asked: _Asked) -> None:
@@ -111,9 +116,11 @@ class TaskQueue:
         handed = _Handed(group.asked, self._execute_all, lambda: self._end(group))
         try:
             await to_thread.run_sync(handed.execute, limiter=self._limiter)
-        except BaseException:
+        except BaseException as error:
             if not handed.leave():
                 self._end(group)  # nobody was answered: the others ask again
+            elif isinstance(error, get_cancelled_exc_class()):
+                await _until_over(group)
             raise
         self._end(group)
 
@@ -124,9 +131,16 @@ class TaskQueue:
         group.over.set()
 
 
+async def _until_over(group: _Group) -> None:
+    """Wait for the thread that writes a group, whatever cancels the task meanwhile: it is cancelled already."""
+    while not group.over.is_set():
+        with suppress(get_cancelled_exc_class()), anyio.CancelScope(shield=True):
+            await group.over.wait()
+
+
 def _is_of_a_scope(error: BaseException) -> bool:
     """Whether a task is cancelled by one of its scopes, from which a shield protects; not by its event loop alone."""
-    if isinstance(error, Exception | GeneratorExit) or not isinstance(error, anyio.get_cancelled_exc_class()):
+    if isinstance(error, Exception | GeneratorExit) or not isinstance(error, get_cancelled_exc_class()):
         return False
     return anyio.current_effective_deadline() == -math.inf
 

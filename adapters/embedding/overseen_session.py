@@ -11,6 +11,7 @@ from anyio import to_thread
 from ...application.agent import Agent
 from ...application.cancel_run import CancelResult
 from ...application.decide_permission import Decision
+from ...application.in_thread import in_thread
 from ...application.inspect_sessions import SessionSummary
 from ...application.plan_resume import PlanRequest
 from ...application.reconcile_operations import Hands
@@ -85,7 +86,7 @@ class OverseenSession:
             SessionBusy: its owner lives, or could not be looked at.
             StoreError, WriteRefused: it could not be written.
         """
-        return await to_thread.run_sync(self._repair)
+        return await in_thread(self._repair)
 
     def _repair(self) -> Repaired:
         ownership, repair = self._parts.ownership(), self._parts.repair_family()

@@ -15,8 +15,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from ...application.agent import Agent
+from ...application.in_thread import in_thread
 from ...application.repair_report import RepairReport, RepairStep
-from ...application.supervised_calls import in_thread
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition
 from ..opened_store import OpenedStore
@@ -70,7 +70,7 @@ class Runtime:
             raise RuntimeError("a runtime is entered once")
         self._own = OwnProcess()
         model = model_of(self._model)
-        await in_thread(self._open)
+        await in_thread(self._open, undo=lambda _: self._opened.close())
         try:
             settings: Settings = self.parts.settings()
             self._agent = await to_thread.run_sync(

@@ -201,8 +201,17 @@ def test_tasks_that_were_answered_together_come_together_again() -> None:
     asyncio.run(main())
 
 
+async def still_waits(task: asyncio.Task[Receipt]) -> None:
+    """A cancellation has come to a task, twice, and it is not done."""
+    for _ in range(2):
+        task.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert not task.done()
+
+
 def test_a_task_that_is_cancelled_while_it_leads_takes_no_answer_from_the_others() -> None:
-    """By asyncio itself, which knows nothing of anyio's shields: the thread goes on, and the others are told."""
+    """By asyncio itself, which knows nothing of anyio's shields: the thread goes on, and all are told when it ends."""
 
     async def main() -> None:
         writer = Writer()
@@ -210,10 +219,10 @@ def test_a_task_that_is_cancelled_while_it_leads_takes_no_answer_from_the_others
         first, leader, other = await in_tasks(queue, writer, "a", "b", "c")
         writer.let.release()
         await until(lambda: writer.entered.acquire(blocking=False))
-        leader.cancel()
+        await still_waits(leader)
+        writer.let.release(2)
         with pytest.raises(asyncio.CancelledError):
             await leader
-        writer.let.release(2)
         assert isinstance(await first, Receipt)
         assert isinstance(await other, Receipt)
         assert writer.groups == [["a"], ["b", "c"]]
@@ -233,6 +242,25 @@ def test_a_task_that_is_cancelled_while_it_waits_is_not_written() -> None:
         writer.let.release(2)
         await asyncio.gather(tasks[0], tasks[2])
         assert writer.groups == [["a"], ["c"]]
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_while_another_writes_for_it_goes_on_when_it_is_written() -> None:
+    """Else whoever gives a session up after the cancellation would look at it before it is written."""
+
+    async def main() -> None:
+        writer = Writer()
+        queue = TaskQueue(writer.execute_all)  # type: ignore[arg-type]
+        first, leader, other = await in_tasks(queue, writer, "a", "b", "c")
+        writer.let.release()
+        await until(lambda: writer.entered.acquire(blocking=False))
+        await still_waits(other)
+        writer.let.release()
+        with pytest.raises(asyncio.CancelledError):
+            await other
+        await asyncio.gather(first, leader)
+        assert writer.groups == [["a"], ["b", "c"]]
 
     asyncio.run(main())
 
@@ -263,9 +291,9 @@ def test_tasks_are_told_when_the_thread_of_their_group_is_ended() -> None:
         await first
         await until(lambda: writer.entered.acquire(blocking=False))
         writer.failing = 1
-        leader.cancel()
-        await asyncio.wait([leader])
+        await still_waits(leader)
         writer.let.release()
+        await asyncio.wait([leader])
         with pytest.raises(StoreUnavailable):
             await other
 

@@ -93,3 +93,16 @@ def test_no_two_adapters_have_classes_of_one_public_name() -> None:
     )
     homes = {name for name in named if getattr(safepoint, name).__module__.startswith("safepoint.adapters.")}
     assert {name: count for name, count in named.items() if name in homes and count > 1} == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_task_takes_a_session_in_one_way(path: Path) -> None:
+    """By `application.taking.taken`, which gives up what a cancelled task does not get; threads take by themselves."""
+    tasks = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.AsyncFunctionDef)]
+    takes = [
+        f"{task.name}: {ast.unparse(node)}"
+        for task in tasks
+        for node in ast.walk(task)
+        if isinstance(node, ast.Attribute) and node.attr in {"own", "own_all", "held"}
+    ]
+    assert takes == ([] if path.name != "taking.py" else ["taken: ownership.own"])
