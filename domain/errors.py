@@ -28,9 +28,16 @@ class StoreError(SafepointError):
 
 
 class StoreUnavailable(StoreError):
-    """Could not look, or could not learn whether a commit became durable: never an answer about what is there."""
+    """Could not look, or could not learn whether a commit became durable: never an answer about what is there.
+
+    `no_room` tells that there was no room on the disk, so that trying again helps only once there is.
+    """
 
     code = WriteRefusal.STORE_UNAVAILABLE
+
+    def __init__(self, detail: str, *, no_room: bool = False) -> None:
+        super().__init__(detail)
+        self.no_room = no_room
 
 
 class StoreMissing(StoreUnavailable):

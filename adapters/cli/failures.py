@@ -253,6 +253,8 @@ def _of_store(error: StoreError) -> Failure:
             return _explained(ExitCode.CORRUPTION, error.code, error.detail)
         case StoreFull():
             return _explained(ExitCode.RUN_FAILED, error.code, error.detail)
+        case StoreUnavailable() if error.no_room:
+            return Failure(ExitCode.BUSY, str(error.code), error.detail, explain(WriteRefusal.STORE_FULL).next_step)
         case StoreUnavailable():
             return _explained(ExitCode.BUSY, error.code, error.detail)
         case _:

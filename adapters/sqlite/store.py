@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from ...domain.errors import StoreDamaged, StoreUnavailable, StoreVersionOlder
+from ...domain.errors import StoreDamaged, StoreFull, StoreUnavailable, StoreVersionOlder
 from ...ports.session_owners import Ownership
 from ...ports.store_keeping import StoreCondition, StoreKeeping, Trust
 from . import adoption, schema
@@ -198,6 +198,9 @@ def open_reader(path: str | os.PathLike[str], *, busy_timeout_seconds: float = B
     try:
         with readers.view() as view:
             view.condition()
+    except StoreFull as full:  # of the index that SQLite makes beside the log: nothing was to be written
+        store.close()
+        raise StoreUnavailable(full.detail, no_room=True) from full
     except BaseException:
         store.close()
         raise

@@ -224,14 +224,17 @@ class Writer:
     def _commit_failed(self, error: sqlite3.Error, position: Position | None) -> Exception:
         """What to say of a COMMIT that failed: full only where looking again shows that nothing was written."""
         translated_error = store_error(error, self.place.database, "write to")
-        if isinstance(translated_error, StoreFull) and position is not None:
+        full = isinstance(translated_error, StoreFull)
+        if full and position is not None:
             try:
                 with self._readers.view() as view:
                     if newest(view.connection) < position.counter:
                         return translated_error
             except Exception as looking:  # noqa: BLE001 - not knowing is the answer
                 error.add_note(f"looking again failed as well: {looking}")
-        return StoreUnavailable(f"it is not known whether {self.place.database} kept the last commit: {error}")
+        why = "there is no room left" if full else str(error)
+        unknown = f"it is not known whether {self.place.database} kept the last commit: {why}"
+        return StoreUnavailable(unknown, no_room=full)
 
     def _open(self) -> None:
         """Look at the store by reading alone; open it for writing only when it may be written."""

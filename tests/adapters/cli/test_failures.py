@@ -68,6 +68,7 @@ QUARANTINED = Repaired(SESSION, RepairKind.QUARANTINED, code=ParkReason.RUNTIME_
         (errors.StoreDamaged("a"), ExitCode.CORRUPTION, "store_damaged"),
         (errors.StoreFull("a"), ExitCode.RUN_FAILED, "store_full"),
         (errors.StoreUnavailable("a"), ExitCode.BUSY, "store_unavailable"),
+        (errors.StoreUnavailable("a", no_room=True), ExitCode.BUSY, "store_unavailable"),
         (errors.StoreError("a"), ExitCode.BUSY, "store_unavailable"),
         (ZeroDivisionError("a"), ExitCode.RUN_FAILED, "internal_error"),
     ],

@@ -363,6 +363,7 @@ def test_a_store_is_not_restored_from_itself(worked: Program) -> None:
 
 WITH_LITTLE_ROOM = """
 import resource, sys
+sys.dont_write_bytecode = True  # the interpreter would keep half of a module
 resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
 from safepoint.adapters.cli.main import call
 sys.exit(call(sys.argv[1:]))
@@ -396,6 +397,17 @@ def test_without_room_the_views_stay_as_they_were(worked: Program) -> None:
     refused(with_little_room(worked, "rebuild"), 1, "store_full")
     assert sessions(worked) == listed
     assert worked("verify").code == 0
+
+
+@pytest.mark.parametrize("command", [("list",), ("status",), ("verify",), ("doctor",)], ids=lambda command: command[0])
+def test_without_room_to_look_nothing_is_known_and_the_disk_is_named(worked: Program, command: tuple[str, ...]) -> None:
+    """SQLite makes an index beside the log, also for whoever only looks."""
+    before = worked.bytes_of_store()
+    ran = with_little_room(worked, *command)
+    said = ran.document if "code" in ran.document else ran.document["checks"][0]
+    assert (ran.code, said["next_step"]) == (5, "Make room on the disk, then try again.")
+    assert "there is no room left" in (said.get("message") or said["said"])
+    assert worked.bytes_of_store() == before
 
 
 def test_a_store_that_could_not_be_adopted_for_want_of_room_is_adopted_later(worked: Program) -> None:

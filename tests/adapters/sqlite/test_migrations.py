@@ -244,6 +244,7 @@ import resource, sys
 from safepoint.domain.errors import StoreFull
 from tests.adapters.sqlite import later_versions
 size = int(sys.argv[2])
+sys.dont_write_bytecode = True  # the interpreter would keep half of a module
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 try:
     later_versions.open_once(sys.argv[1])

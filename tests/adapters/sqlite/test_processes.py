@@ -259,11 +259,22 @@ def test_when_there_is_no_room_it_is_told_and_nothing_is_half_written(path: Path
     store.close()
 
 
+def test_where_it_is_not_known_whether_a_commit_was_kept_it_is_told_that_there_was_no_room(
+    path: Path, program: Run
+) -> None:
+    """A commit that keeps no event, of an owner: nobody can tell from the events whether it is there."""
+    raised, stored = program("fill-with-owners").stdout.splitlines()
+    _, taken, no_room, *sentence = raised.split()
+    assert (no_room, stored) == ("True", f"stored {taken}")
+    assert " ".join(sentence) == f"it is not known whether {path} kept the last commit: there is no room left"
+
+
 def test_a_store_cannot_be_made_without_room(path: Path) -> None:
     code = (
         "import resource, sys; from pathlib import Path\n"
         "from safepoint.adapters.sqlite.store import open_store\n"
         "from safepoint.domain.errors import StoreFull\n"
+        "sys.dont_write_bytecode = True\n"  # the interpreter would keep half of a module
         "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
         "try: open_store(Path(sys.argv[1]))\n"
         "except StoreFull: sys.exit(7)\n"

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
-from safepoint.domain.errors import StoreError
+from safepoint.domain.errors import StoreError, StoreUnavailable
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 from safepoint.ports.event_store import Stored
 
@@ -128,6 +128,24 @@ def fill(path: Path, bytes_max: str) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     with store.events.snapshot() as reader:
         say("stored", len(reader.read(f"run:{one.run_id()}")) - 2)
+    store.close()
+
+
+def fill_with_owners(path: Path) -> None:
+    """Take sessions until the log may grow no more; say what was raised, and how many are stored."""
+    store = open_store(path)
+    begin(store, "one")
+    size = path.with_name(f"{path.name}-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    taken = 0
+    try:
+        while True:
+            RecordedSession(f"{taken:05}").own(store.owners)
+            taken += 1
+    except StoreUnavailable as error:
+        say("taken", taken, error.no_room, error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    say("stored", len(store.owned_sessions(limit=10_000)) - 1)
     store.close()
 
 
