@@ -48,6 +48,12 @@ class StoreForbidden(StoreUnavailable):
     """This user may not do what SQLite needs: read the file, or make its journal beside it. Nothing was changed."""
 
 
+class StoreObstructed(StoreUnavailable):
+    """What stands beside the database keeps SQLite from opening it: another program's journal, or a link or a folder
+    where a file should be. Nothing was changed.
+    """
+
+
 class StoreUnusable(StoreUnavailable):
     """What stands at the place that was named is no store and cannot become one: a folder, or the database of another
     program. It was left as it is.

@@ -30,6 +30,7 @@ from ...domain.errors import (
     StoreGone,
     StoreMissing,
     StoreNotAdopted,
+    StoreObstructed,
     StoreUnavailable,
     StoreUnreadable,
     StoreUnusable,
@@ -203,6 +204,11 @@ _ASK_FOR_RIGHTS: Final = (
     "Get the right, or look at a copy: copy its files (the database, `-wal`, `.anchor`) into a folder of your own, and"
     " name it with --store."
 )
+_CLEAR: Final = (
+    "Copy its files (the database, `-wal`, `-journal`, `.anchor`) before anything else. Then put there what belongs"
+    " there, such as the file that a link leads to, and move away what does not; `safepoint verify` says whether all is"
+    " whole."
+)
 _PUT_BACK: Final = (
     "No command reads it as it is. Copy its files (the database, `-wal`, `.anchor`) before anything else; then put a"
     " backup in its place: `safepoint restore FILE`."
@@ -231,6 +237,8 @@ def _of_store(error: StoreError) -> Failure:
             return Failure(ExitCode.USAGE, "store_unusable", error.detail, "Name another file with --store.")
         case StoreForbidden():
             return Failure(ExitCode.BUSY, str(error.code), error.detail, _ASK_FOR_RIGHTS)
+        case StoreObstructed():
+            return Failure(ExitCode.BUSY, str(error.code), error.detail, _CLEAR)
         case StoreVersionOlder():
             next_step = _BRING_FORWARD if error.distrust is None else _ADOPT_FORWARD
             message = f"{error.detail}; it was left as it is."

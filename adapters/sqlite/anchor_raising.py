@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from ...domain.errors import StoreUnavailable
+from ...domain.errors import StoreForbidden, StoreUnavailable
 from .anchor import Anchor
 from .anchor_record import LENGTH_MAX, AnchorReading, AnchorRecord, NoAnchor, parse, write
 
@@ -29,18 +29,25 @@ class AnchorForRaising:
 
         Raises:
             StoreUnavailable: it could not be looked at.
+            StoreForbidden: it may not be written.
         """
         descriptor = self._descriptor
         try:
             if descriptor is None or os.fstat(descriptor).st_nlink == 0:
                 self.close()
-                descriptor = self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+                descriptor = self._descriptor = self._opened()
             return self._record(descriptor) or self._anchor.read_locked(descriptor)
         except FileNotFoundError:
             self.close()
             return NoAnchor.MISSING
         except OSError as error:
             raise StoreUnavailable(f"cannot read the anchor {self._path}: {error}") from error
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except PermissionError as error:
+            raise StoreForbidden(f"the anchor {self._path} may not be written: {error.strerror}") from error
 
     def raise_to(self, record: AnchorRecord) -> None:
         """Say that the store has come this far, unless the anchor already says more. `read` comes before.

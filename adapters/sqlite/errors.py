@@ -6,12 +6,20 @@ import errno
 import os
 import resource
 import sqlite3
+import stat
 from pathlib import Path
 from types import TracebackType
 
 from eventsourcing.persistence import PersistenceError
 
-from ...domain.errors import StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreUnavailable
+from ...domain.errors import (
+    StoreDamaged,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreObstructed,
+    StoreUnavailable,
+)
 
 _ROOM_BYTES_MIN = 1024 * 1024
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -24,6 +32,7 @@ _WRITE_FAILED = {
 }
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _NOT_ALLOWED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_OBSTRUCTED = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 _FOREIGN = (sqlite3.Error, sqlite3.Warning, PersistenceError, OSError, UnicodeDecodeError)
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -67,6 +76,8 @@ def store_error(error: Exception, path: Path, doing: str) -> StoreError:
     if code == sqlite3.SQLITE_FULL or (code in _WRITE_FAILED and _no_room_left(path)):
         return StoreFull(f"cannot {doing} {path}: there is no room left")
     primary = code & 0xFF
+    if primary in _OBSTRUCTED and (what := _obstacle(path, code)) is not None:
+        return StoreObstructed(f"cannot {doing} {path}: {what}")
     if primary in _NOT_ALLOWED and (why := _forbidden(path)) is not None:
         return StoreForbidden(f"cannot {doing} {path}: {why}")
     if primary in _DAMAGED:
@@ -91,6 +102,23 @@ def is_damage(error: sqlite3.Error) -> bool:
 def is_broken_rule(error: sqlite3.Error) -> bool:
     """Tell whether a rule of the schema refused a statement; its rules read events as JSON, so that can be one, too."""
     return isinstance(error, sqlite3.IntegrityError) or "malformed JSON" in str(error)
+
+
+def _obstacle(path: Path, code: int) -> str | None:
+    """What beside the database is not what SQLite has to find there, if anything."""
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return f"{path}-journal is beside it, and Safepoint leaves none: what another program has left half done"
+    for suffix in ("-journal", "-wal", "-shm"):
+        beside = Path(f"{path}{suffix}")
+        try:
+            mode = beside.lstat().st_mode
+        except OSError:
+            continue
+        if stat.S_ISLNK(mode):
+            return f"{beside} is a symbolic link, and SQLite follows none there"
+        if not stat.S_ISREG(mode):
+            return f"{beside} is no file"
+    return None
 
 
 def _forbidden(path: Path) -> str | None:

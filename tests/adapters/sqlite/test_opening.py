@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -22,6 +23,7 @@ from safepoint.domain.errors import (
     StoreError,
     StoreGone,
     StoreMissing,
+    StoreObstructed,
     StoreUnavailable,
     StoreUnreadable,
     StoreUnusable,
@@ -40,6 +42,7 @@ both = pytest.mark.parametrize("opening", OPENINGS, ids=["for writing", "for rea
 
 
 Opening = Callable[[Path], SqliteStore]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 Refused = Callable[[Opening, type[StoreError]], str]
 Fingerprint = Callable[[], dict[str, str]]
 
@@ -124,6 +127,44 @@ def test_a_database_that_was_cut_to_nothing_is_not_opened_beside_its_log_or_anch
     said = refused(opening, StoreUnreadable)
     assert f"is cut to {size} bytes" in said
     assert (f"{path}-wal may hold its newest commits" in said) == (beside == "-wal")
+
+
+def log_as_a_link(log: Path) -> None:
+    log.rename(log.with_name("elsewhere"))
+    log.symlink_to(log.with_name("elsewhere"))
+
+
+def log_as_a_folder(log: Path) -> None:
+    log.rename(log.with_name("elsewhere"))
+    log.mkdir()
+
+
+def journal_of_another_program(log: Path) -> None:
+    log.with_name("store.sqlite-journal").write_bytes(b"journal" * 1_000)
+
+
+@both
+@pytest.mark.parametrize(
+    ("obstruct", "said"),
+    [
+        (log_as_a_link, "-wal is a symbolic link"),
+        (log_as_a_folder, "-wal is no file"),
+        (journal_of_another_program, "-journal is beside it"),
+        (lambda log: log.with_name("store.sqlite-journal").mkdir(), "-journal is no file"),
+        (lambda log: log.with_name("store.sqlite-shm").symlink_to(log.with_name("x")), "-shm is a symbolic link"),
+    ],
+    ids=["log a link", "log a folder", "journal", "journal a folder", "index a link"],
+)
+def test_what_keeps_sqlite_from_opening_is_named_and_left_as_it_is(
+    path: Path, program: Run, opening: Opening, obstruct: Callable[[Path], object], said: str
+) -> None:
+    assert program("write-and-die", 3).returncode == -signal.SIGKILL
+    Path(f"{path}-shm").unlink()
+    obstruct(Path(f"{path}-wal"))
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    with pytest.raises(StoreObstructed, match=said):
+        opening(path)
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()} == before
 
 
 def test_there_is_no_store_to_read(refused: Refused, path: Path) -> None:
@@ -342,6 +383,17 @@ def test_a_store_opened_for_reading_writes_nothing(path: Path, recorded: Recorde
         with pytest.raises(StoreUnavailable, match="opened for reading"):
             write()
     reader.close()
+
+
+def test_an_anchor_that_may_be_read_and_not_written_is_said_to_be_that(shared_folder: Path) -> None:
+    path = shared_folder / "store.sqlite"
+    open_store(path).close()
+    program = Path(__file__).with_name("writer_program.py")
+    command = [sys.executable, str(program), str(path), "without-rights", "777", "666", "444"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    reader, writer = result.stdout.splitlines()
+    assert reader == "reader condition ok"
+    assert writer == f"writer StoreForbidden the anchor {path}.anchor may not be written: Permission denied"
 
 
 @pytest.mark.parametrize(

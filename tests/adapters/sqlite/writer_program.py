@@ -149,10 +149,11 @@ def fill_with_owners(path: Path) -> None:
     store.close()
 
 
-def without_rights(path: Path, folder_mode: str, file_mode: str) -> None:
+def without_rights(path: Path, folder_mode: str, file_mode: str, anchor_mode: str | None = None) -> None:
     """Open and write as somebody whom the folder's and the files' modes concern."""
     for file in path.parent.glob(f"{path.name}*"):
         file.chmod(int(file_mode, 8))
+    path.with_name(f"{path.name}.anchor").chmod(int(anchor_mode or file_mode, 8))
     path.parent.chmod(int(folder_mode, 8))
     if os.geteuid() == 0:
         os.setgroups([])
