@@ -47,7 +47,7 @@ class OwnerFinding:
 @dataclass(frozen=True, slots=True)
 class ProjectionFinding:
     """A row of a view that is not what the events make: `missing`, `extra` or `different`; a whole view, without key,
-    is `unreadable`.
+    is `unreadable`: it is gone, cannot be read, or somebody has made another one of it.
     """
 
     table: str

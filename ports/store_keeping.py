@@ -70,7 +70,7 @@ class Rebuilt(NamedTuple):
 class ProjectionDifference(NamedTuple):
     """A row that is not what the events make: `found` or `expected` is None where there is no such row.
 
-    An empty `key` stands for the whole view: it cannot be read.
+    An empty `key` stands for the whole view: it is gone, cannot be read, or is not what this program makes.
     """
 
     table: str

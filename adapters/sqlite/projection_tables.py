@@ -27,6 +27,7 @@ WRITTEN: Mapping[str, Table] = {
     OUTCOMES: operation_view.TABLE,
 }
 """The tables that projections are kept in; those that are not among them are SQL views."""
+TRIGGER = "trigger"
 ROWS_AT_ONCE = 2_000
 """How many rows one statement deletes before a rebuild."""
 
@@ -88,14 +89,19 @@ def table_statement(name: str, *, database: str = "main") -> str:
     return f"CREATE TABLE {database}.{name} ({columns}, PRIMARY KEY ({', '.join(table.key)})) WITHOUT ROWID"
 
 
+@lru_cache(maxsize=1)
+def sql_views() -> Mapping[str, str]:
+    """The projections that are views over the events, and the statement that makes each."""
+    return {OPERATIONS: operation_view.view_statement(), JOURNAL: _journal()}
+
+
 def statements() -> tuple[str, ...]:
     """Everything that makes empty projections, beside the table of the events."""
     return (
         *(table_statement(name) for name in sorted(WRITTEN)),
         *_INDEXES,
         *_BESIDE,
-        operation_view.view_statement(),
-        _journal(),
+        *sql_views().values(),
     )
 
 
@@ -173,10 +179,43 @@ def _respond() -> str:
 
 
 def drop_statements(connection: sqlite3.Connection, *kinds: str) -> Iterable[str]:
-    """What removes the projections that are there, whatever their shape: their views, indexes or tables."""
-    rows = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    """What removes the projections that are there, whatever their shape: their views, indexes or tables; or the
+    triggers that somebody has put on them.
+    """
+    rows = connection.execute("SELECT type, name, tbl_name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     for kind in kinds:
-        yield from (f'DROP {kind} "{name}"' for found, name in rows if found == kind and name in names())
+        about = ((name, of_table if kind == TRIGGER else name) for found, name, of_table in rows if found == kind)
+        yield from (f'DROP {kind} "{name}"' for name, projection in about if projection in names())
+
+
+def has_triggers(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether somebody has put a trigger on a projection: no version of this program has."""
+    found = "SELECT 1 FROM main.sqlite_master WHERE type = ? AND tbl_name = ?"
+    return connection.execute(found, (TRIGGER, name)).fetchone() is not None
+
+
+def shows_the_same(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether one of `sql_views` is there and shows what this program's shows, whatever statement made it.
+
+    Args:
+        connection: has all of `WRITTEN` as temporary tables, too: as the events make them.
+        name: which one.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read.
+    """
+    found = "SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name = ?"
+    made_by, expected = connection.execute(found, (name,)).fetchone(), sql_views()[name]
+    if made_by is None or made_by == (expected,):
+        return made_by is not None
+    connection.execute(expected.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+    try:
+        listed = ", ".join(TABLES[name].columns)
+        here, there = (f"SELECT {listed} FROM {database}.{name}" for database in ("main", "temp"))
+        counts = {connection.execute(f"SELECT COUNT(*) FROM ({one})").fetchone() for one in (here, there)}
+        return len(counts) == 1 and connection.execute(f"{here} EXCEPT {there} LIMIT 1").fetchone() is None
+    finally:
+        connection.execute(f"DROP VIEW temp.{name}")
 
 
 def thinning_statements(connection: sqlite3.Connection) -> Iterable[str]:

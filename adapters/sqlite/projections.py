@@ -14,7 +14,7 @@ from ...ports.store_keeping import ProjectionDifference, Projections, Rebuilt
 from . import projection_tables
 from .errors import is_damage, readable, translated
 from .place import Place
-from .projection_tables import WRITTEN, written_rows
+from .projection_tables import WRITTEN, has_triggers, shows_the_same, sql_views, written_rows
 from .reader import Readers
 from .statement_cursor import StatementCursor
 from .transaction import Transaction
@@ -67,7 +67,7 @@ class SqliteProjections(Projections):
             for row in _rows(connection):
                 connection.execute(*projection_tables.upsert(row, database="temp"))
             for name in WRITTEN:
-                if connection.execute(_IS_THERE, (name,)).fetchone() is None:
+                if connection.execute(_IS_THERE, (name,)).fetchone() is None or has_triggers(connection, name):
                     yield ProjectionDifference(name, (), None, None)
                     continue
                 try:
@@ -75,6 +75,9 @@ class SqliteProjections(Projections):
                 except sqlite3.DatabaseError as error:
                     if not is_damage(error):
                         raise
+                    yield ProjectionDifference(name, (), None, None)
+            for name in sql_views():
+                if not _is_as_made(connection, name):
                     yield ProjectionDifference(name, (), None, None)
             for name in WRITTEN:  # after an error the connection is closed, and they are gone with it
                 connection.execute(f"DROP TABLE temp.{name}")
@@ -96,7 +99,7 @@ class Statements(Protocol):
 def rebuild_in(transaction: Statements, progress: Callable[[int, int], None] | None = None) -> Rebuilt:
     """Drop the projections and make them again inside a transaction; memory stays flat."""
     connection = transaction.raw.connection
-    for statement in projection_tables.drop_statements(connection, "view", "index"):
+    for statement in projection_tables.drop_statements(connection, projection_tables.TRIGGER, "view", "index"):
         transaction.cursor.execute(statement)
     for statement in projection_tables.thinning_statements(connection):
         while transaction.raw.execute(statement).rowcount > 0:
@@ -133,6 +136,16 @@ def _rows_or_bare(record: StoredRecord) -> tuple[Sequence[Row], bool]:
     except (NoRows, TypeError):  # damage may have made anything of a column
         bare = bare_row_of(str(record.stream))
         return (() if bare is None else (bare,)), False
+
+
+def _is_as_made(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a view over the events can be read, and shows what it should."""
+    try:
+        return shows_the_same(connection, name) and not has_triggers(connection, name)
+    except sqlite3.DatabaseError as error:
+        if is_damage(error) or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:  # of its statement
+            return False
+        raise
 
 
 def _compare(connection: sqlite3.Connection, name: str) -> Iterator[ProjectionDifference]:

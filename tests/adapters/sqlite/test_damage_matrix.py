@@ -284,6 +284,7 @@ SWAP = (
     f"UPDATE stored_events SET state = {_OTHER} WHERE rowid IN (6, 7)",
 )
 SQLITE, CHAIN, ANCHOR, PLACE = "SQLite and the schema", "the chain", "the anchor", "the recorded place"
+VIEWS = "the comparison of the views"
 
 TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
     "the file is cut to nothing": (partial(truncated, 0), {SQLITE}),
@@ -328,8 +329,27 @@ TABLE: dict[str, tuple[Callable[[Victim], None], set[str]]] = {
         by_sql("INSERT INTO stored_events VALUES ('', 1, 'x', CAST('{}' AS BLOB))"),
         {CHAIN, SQLITE},
     ),
-    "a row of a view is changed": (by_sql("UPDATE runs SET status = 'failed'"), {"the comparison of the views"}),
-    "a row of a view is deleted": (by_sql("DELETE FROM runs"), {"the comparison of the views"}),
+    "a row of a view is changed": (by_sql("UPDATE runs SET status = 'failed'"), {VIEWS}),
+    "a row of a view is deleted": (by_sql("DELETE FROM runs"), {VIEWS}),
+    "a view is dropped": (by_sql("DROP TABLE turns"), {VIEWS}),
+    "the view of operations is dropped": (by_sql("DROP VIEW operations"), {VIEWS}),
+    "the journal of operations is dropped": (by_sql("DROP VIEW operation_journal"), {VIEWS}),
+    "the view of operations is another one": (
+        by_sql("DROP VIEW operations", "CREATE VIEW operations AS SELECT * FROM operation_outcomes"),
+        {VIEWS},
+    ),
+    "the journal of operations shows nothing": (
+        by_sql(
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET sql = sql || ' AND 0' WHERE name = 'operation_journal'",
+            "PRAGMA writable_schema = RESET",
+        ),
+        {VIEWS},
+    ),
+    "a foreign rule stands on a view": (
+        by_sql("CREATE TRIGGER other AFTER INSERT ON sessions BEGIN DELETE FROM sessions; END"),
+        {VIEWS},
+    ),
     "a kept position is none any more": (by_sql("UPDATE commits SET digest = x'00' WHERE counter = 0"), {SQLITE}),
     "the schema calls a view something else": (call_a_view_something_else, {SQLITE}),
     "a rule is taken away": (drop_a_rule, {SQLITE}),

@@ -132,6 +132,51 @@ def test_projections_of_another_shape_are_made_again_when_the_store_is_opened(
     again.close()
 
 
+def another_view(name: str, select: str) -> tuple[str, ...]:
+    return f"DROP VIEW {name}", f"CREATE VIEW {name} AS {select}"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("operations", ("DROP VIEW operations",)),
+        ("operation_journal", ("DROP VIEW operation_journal",)),
+        ("operations", another_view("operations", "SELECT * FROM operation_outcomes")),
+        ("operations", another_view("operations", "SELECT a FROM nowhere")),
+        ("operation_journal", another_view("operation_journal", "SELECT 1 AS operation_id WHERE 0")),
+        ("sessions", ("CREATE TRIGGER other AFTER INSERT ON sessions BEGIN DELETE FROM sessions; END",)),
+        ("runs", ("CREATE TRIGGER other BEFORE DELETE ON runs BEGIN SELECT RAISE(ABORT, 'no'); END",)),
+        (
+            "operations",
+            ("CREATE TRIGGER other INSTEAD OF INSERT ON operations BEGIN DELETE FROM sessions; END",),
+        ),
+    ],
+)
+def test_a_view_that_somebody_changed_is_named_and_made_again(
+    many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection, name: str, changes: tuple[str, ...]
+) -> None:
+    for change in changes:
+        raw.execute(change)
+    assert [(one.table, one.key) for one in store.projections.differences()] == [(name, ())]
+    store.projections.rebuild()
+    assert list(store.projections.differences()) == []
+    assert raw.execute("SELECT name FROM sqlite_master WHERE name = 'other'").fetchall() == []
+
+
+def test_a_view_of_another_version_that_shows_the_same_is_no_damage(
+    many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
+) -> None:
+    for name, statement in projection_tables.sql_views().items():
+        raw.execute(f"DROP VIEW {name}")
+        raw.execute(statement.replace(" AS SELECT ", " AS SELECT /* of another version */ ", 1))
+    assert list(store.projections.differences()) == []
+    raw.execute("DROP VIEW operation_journal")
+    twice = projection_tables.sql_views()["operation_journal"]
+    select = twice.partition(" AS ")[2]
+    raw.execute(f"{twice} UNION ALL {select}")
+    assert [one.table for one in store.projections.differences()] == ["operation_journal"]
+
+
 def test_a_reader_says_that_the_views_are_to_be_rebuilt(
     path: Path, many: RecordedSession, store: SqliteStore, raw: sqlite3.Connection
 ) -> None:
