@@ -66,7 +66,9 @@ def say_findings(out: Output, judgement: Judgement) -> None:
         kind = "Unreadable" if finding.unreadable else "Note"
         times = f" ({finding.times} times)" if finding.times > 1 else ""
         detail = f": {one_line(finding.detail)}" if finding.detail else ""
-        out.say(f"{kind}: line {finding.place.line}, byte {finding.place.offset} [{finding.code}]{detail}{times}")
+        path = f", {one_line(finding.place.path, 80)}" if finding.place.path else ""
+        where = f"line {finding.place.line}, byte {finding.place.offset}{path}"
+        out.say(f"{kind}: {where} [{finding.code}]{detail}{times}")
 
 
 def say_issues(out: Output, judgement: Judgement) -> None:

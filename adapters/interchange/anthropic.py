@@ -8,14 +8,14 @@ from ...ports.history_format import FindingCode, Place
 from .anthropic_blocks import model_blocks, user_blocks
 from .chat_calls import chat_calls
 from .contents import Members, content_of, members_of, text_in
-from .document_places import Document
+from .document_places import Document, placed_objects
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import Part, Setting, StepEnded
 from .record_links import Records
 from .sniffing import first_objects
-from .transcript import TranscriptFormat, placed_objects
-from .values import time_of
+from .transcript import TranscriptFormat
+from .values import time_in
 
 _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "mcp_tool_use"})
 
@@ -46,7 +46,7 @@ class AnthropicMessages(TranscriptFormat):
             system = content_of(exchange.request.get("system"), document.place_of(document.value), reading)
             setting.system = setting.system if system is None else system.text
             yield from placed_objects(document, exchange.items, "messages", reading)
-            if exchange.response.get("role") == "assistant":
+            if exchange.response:
                 yield document.place_of(exchange.response, "response"), exchange.response
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
@@ -54,7 +54,7 @@ class AnthropicMessages(TranscriptFormat):
         records = Records()
         for number, (place, message) in enumerate(items):
             here = place._replace(source_id=text_in(message, "id"))
-            at = time_of(message.get("timestamp"))
+            at = time_in(message, "timestamp", here, reading)
             wrong = records.take(here, message, reading)
             if wrong is None:
                 continue

@@ -18,6 +18,7 @@ from ...domain.identifiers import SessionId, StepId, ToolCallId, derive_id
 from ...domain.reasons import FailureClass
 from ...domain.recovery.facts import Called, Conflicted, Responded
 from ...ports.history_format import FindingCode, Place, ReadRun
+from .exact_json import storable
 from .lines import Reading
 from .pairing import CallKind, ResultKind, is_id
 from .parts import (
@@ -34,7 +35,7 @@ from .parts import (
     UserSaid,
 )
 from .run_draft import RunDraft
-from .values import arguments_of, result_of, storable
+from .values import Change, arguments_of, result_of
 
 _CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete", "content_filter", "refusal"})
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
@@ -117,12 +118,13 @@ class _Assembly:
 
     def _user(self, part: UserSaid) -> None:
         at = part.at or self._run.at
-        if self._spoke and not self._run.pairing.unanswered and not part.with_results:
+        over = self._spoke or self._stopped
+        if over and not self._run.pairing.unanswered and not part.with_results:
             self.close()
             self._begin()
         self._run.at, self._answered = at, False
         steering = not self._run.is_empty
-        text = self._text(part.text, part.place)
+        text = self._reading.stored(part.text, part.place)
         self._run.add(UserMessage, part.place, text=text, attachments=part.attachments, steering=steering)
 
     def _said(self, part: ModelSaid) -> None:
@@ -132,7 +134,7 @@ class _Assembly:
             ModelText,
             part.place,
             step_id=self._step_id(part.step),
-            text=self._text(part.text, part.place),
+            text=self._reading.stored(part.text, part.place),
             provider_options=part.options,
         )
 
@@ -142,7 +144,7 @@ class _Assembly:
             ModelThinking,
             part.place,
             step_id=self._step_id(part.step),
-            text=self._text(part.text, part.place),
+            text=self._reading.stored(part.text, part.place),
             signature=part.signature,
             provider_options=part.options,
         )
@@ -187,6 +189,7 @@ class _Assembly:
             if kind is not CallKind.NEW:
                 code = FindingCode.REUSED_CALL_ID if kind is CallKind.REUSED_ID else FindingCode.MADE_CALL_ID
                 self._reading.tell(code, part.place, f"it becomes {call.call_id}")
+            self._tell_changes(arguments.changes, part.place)
             run.add(
                 ToolCalled,
                 part.place,
@@ -213,7 +216,8 @@ class _Assembly:
             event_id = run.next_id(part.place)
             run.add_fact(Responded(event_id, run.identity, call_id, name, None, part.is_error, effect))
             return
-        prepared = result_of(part.result, is_error=part.is_error)
+        prepared, changes = result_of(part.result, is_error=part.is_error)
+        self._tell_changes(changes, part.place)
         run.add(
             ToolResponded,
             part.place,
@@ -227,11 +231,9 @@ class _Assembly:
             original_digest=prepared.original_digest,
         )
 
-    def _text(self, text: str, place: Place) -> str:
-        kept = storable(text)
-        if kept != text:
-            self._reading.tell(FindingCode.TEXT_CHANGED, place, "half a character was replaced")
-        return kept
+    def _tell_changes(self, changes: Iterable[Change], place: Place) -> None:
+        for change in changes:
+            self._reading.tell(change.code, place, change.detail)
 
 
 def _is_tool_name(name: str) -> bool:

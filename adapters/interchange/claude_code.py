@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from ...ports.history_format import FindingCode, Place
 from .anthropic import assistant_message
 from .anthropic_blocks import user_blocks
-from .contents import Members, members_of, text_in
-from .document_places import Document
+from .contents import Members, members_of, text_block, text_in
+from .document_places import Document, placed_objects
+from .exact_json import storable
 from .lines import Reading
-from .parts import Part, Setting
+from .parts import Part, Setting, Stopped
 from .record_links import ParentLinks, Records
 from .sniffing import first_objects
-from .transcript import TranscriptFormat, placed_objects
-from .values import storable, time_of
+from .transcript import TranscriptFormat
+from .values import time_in
 
 _SPEAKERS = frozenset({"user", "assistant"})
 _BESIDE = frozenset(
@@ -44,6 +45,8 @@ _BESIDE = frozenset(
     }
 )
 """Lines that are known to hold nothing of the conversation."""
+_INTERRUPTIONS = frozenset({"[Request interrupted by user]", "[Request interrupted by user for tool use]"})
+"""What stands in the user's role where a person stopped the turn; the program writes it."""
 
 
 class ClaudeCodeSession(TranscriptFormat):
@@ -86,6 +89,8 @@ class ClaudeCodeSession(TranscriptFormat):
                 yield from _message(kind, line, here, reading)
         for place in links.outside_the_chain(records.places()):
             reading.tell_once(FindingCode.OUTSIDE_PARENT_CHAIN, place, "kept, in the order of the file")
+        for place, how in links.broken(records.places()):
+            reading.tell_once(FindingCode.BROKEN_PARENT_LINK, place, how)
 
 
 def _has_content(line: Members) -> bool:
@@ -111,11 +116,22 @@ def _is_told_aside(kind: str, line: Members, place: Place, reading: Reading) -> 
     return True
 
 
+def _said_alone(message: Members) -> str | None:
+    """The text of a message that has nothing else."""
+    content = message.get("content")
+    if isinstance(content, list) and len(content) == 1:
+        return text_block(content[0])
+    return content if isinstance(content, str) else None
+
+
 def _message(kind: str, line: Members, place: Place, reading: Reading) -> Iterator[Part]:
-    message, at = members_of(line.get("message")), time_of(line.get("timestamp"))
+    message, at = members_of(line.get("message")), time_in(line, "timestamp", place, reading)
     if kind == "user":
         if line.get("isCompactSummary") is True:
             reading.tell_once(FindingCode.COMPACTED, place, "summary")
+        if _said_alone(message) in _INTERRUPTIONS:
+            yield Stopped(place, at=at)
+            return
         yield from user_blocks(message.get("content"), place, at, reading)
     else:
         step = text_in(message, "id") or place.source_id or f"line-{place.line}"

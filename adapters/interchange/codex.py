@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pydantic import JsonValue
+
 from ...ports.history_format import FindingCode, Place
 from .contents import Members, content_of, text_in
-from .document_places import Document
+from .document_places import Document, placed_objects
 from .lines import Reading
 from .parts import Part, Setting, Stopped, TurnEnded
 from .record_links import Records
 from .responses_items import Steps, is_instruction, parts_of_item
 from .sniffing import first_objects
-from .transcript import TranscriptFormat, placed_objects
-from .values import time_of
+from .transcript import TranscriptFormat
+from .values import time_in
 
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _OLDER_META = frozenset({"id", "timestamp", "instructions"})
@@ -37,7 +39,7 @@ class CodexRollout(TranscriptFormat):
 
     def items_of(self, document: Document, setting: Setting, reading: Reading) -> Iterator[tuple[Place, Members]]:
         """See `TranscriptFormat`."""
-        values = document.value if isinstance(document.value, list) else [document.value]
+        values: list[JsonValue] = document.value if isinstance(document.value, list) else [document.value]
         yield from placed_objects(document, values, "", reading)
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
@@ -46,7 +48,7 @@ class CodexRollout(TranscriptFormat):
         for place, line in items:
             kind, payload = _kind_and_payload(line)
             here = place._replace(source_id=text_in(payload, "id"))
-            at = time_of(line.get("timestamp"))
+            at = time_in(line, "timestamp", here, reading)
             if kind == "response_item":
                 if (wrong := records.take(here, payload, reading)) is not None:
                     yield from wrong
@@ -95,7 +97,10 @@ def _event(payload: Members, place: Place, at: str | None, reading: Reading) -> 
 
 def _note(kind: str, payload: Members, place: Place, setting: Setting, reading: Reading) -> None:
     if kind == "session_meta":
-        setting.session = setting.session or text_in(payload, "id")
+        named = text_in(payload, "id")
+        setting.session = setting.session or named
+        if named not in (None, setting.session):
+            reading.tell_once(FindingCode.SEVERAL_SESSIONS, place, "a line that names another session")
         setting.cwd = setting.cwd or text_in(payload, "cwd") or ""
         setting.system = setting.system or text_in(payload, "instructions") or ""
     elif kind == "turn_context":

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from ...domain.events.model import Attachment
 from ...ports.history_format import FindingCode, Place
+from .exact_json import storable
 from .lines import Reading
-from .values import storable
 
 Members: TypeAlias = dict[str, JsonValue]
 _TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
@@ -87,7 +87,7 @@ def tell_unknown(block: JsonValue | Members, place: Place, reading: Reading) -> 
 
 def attachment_of(block: Members, place: Place, reading: Reading) -> Attachment:
     """What is kept of an attachment: not its bytes, which is told."""
-    kind = storable(str(block.get("type")))
+    kind = reading.stored(str(block.get("type")), place)
     source = members_of(block.get("source")) or members_of(block.get(kind)) or block
     reference = next(
         (url for key in ("url", "image_url", "file_url", "file_id") if (url := text_in(source, key))), None
@@ -100,11 +100,15 @@ def attachment_of(block: Members, place: Place, reading: Reading) -> Attachment:
         reading.tell_once(FindingCode.ATTACHMENT_NOT_KEPT, place, kind)
     name = text_in(block, "title") or text_in(source, "filename") or kind
     return Attachment(
-        name=storable(name),
-        media_type=storable(media_type or ("image/*" if "image" in kind else "application/octet-stream")),
-        uri=None if reference is None else storable(reference),
+        name=reading.stored(name, place),
+        media_type=reading.stored(media_type or _usual_type(kind), place),
+        uri=None if reference is None else reading.stored(reference, place),
         digest=None if data is None else hashlib.sha256(_bytes_of(data)).hexdigest(),
     )
+
+
+def _usual_type(kind: str) -> str:
+    return "image/*" if "image" in kind else "application/octet-stream"
 
 
 def _bytes_of(data: str) -> bytes:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from ...ports.history_format import FindingCode
 from .contents import Members, members_of
-from .document_places import Document
+from .document_places import Document, placed_objects
 from .lines import Reading
 
 _HELD = ("conversation", "previous_response_id")
@@ -36,7 +36,7 @@ def exchanges_in(document: Document, keys: Sequence[str], reading: Reading) -> l
         reading: is told.
     """
     kept: list[Exchange] = []
-    for value in _candidates(document.value):
+    for value in _candidates(document, reading):
         exchange = _exchange(value, keys)
         if exchange is None:
             if value:
@@ -50,12 +50,13 @@ def exchanges_in(document: Document, keys: Sequence[str], reading: Reading) -> l
     return kept
 
 
-def _candidates(value: JsonValue) -> Iterator[JsonValue]:
-    interactions = members_of(value).get("interactions")
-    if isinstance(interactions, list):
-        yield from interactions
-    else:
-        yield value
+def _candidates(document: Document, reading: Reading) -> Iterator[JsonValue]:
+    interactions = members_of(document.value).get("interactions")
+    if not isinstance(interactions, list):
+        yield document.value
+        return
+    for _, interaction in placed_objects(document, interactions, "interactions", reading):
+        yield interaction
 
 
 def _exchange(value: JsonValue, keys: Sequence[str]) -> Exchange | None:

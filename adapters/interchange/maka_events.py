@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from ...domain import canonical
 from ...domain.events.event import RunEvent
-from ...domain.events.model import ModelText, ModelThinking
 from ...domain.events.outside import PermissionClosed, PermissionDecided, PermissionRequested
 from ...domain.events.run import RunEnded, RunError, RunStatus
 from ...domain.events.tool import (
@@ -30,10 +29,12 @@ from ...domain.events.tool import (
 from ...domain.identifiers import EventId, OperationId, RequestId, ToolCallId, derive_id
 from ...domain.reasons import FailureClass
 from ...domain.recovery.facts import Decided, Dispatched, Reconciled
+from ...ports.history_format import FindingCode
 from . import maka_facts
+from .exact_json import has_changed_as_doubles
 from .imported_run import IMPORTED
 from .maka_envelope import is_terminal
-from .maka_history import is_shown, shown_event, spine_of
+from .maka_history import Stretches, is_shown, spine_of
 
 Record: TypeAlias = dict[str, Any]
 
@@ -56,10 +57,11 @@ class NotExpressible(Exception):
         self.detail = detail
 
 
-class LeftOut(NamedTuple):
-    """What of an envelope was left out because no model was shown it and no verdict rests on it."""
+class Noted(NamedTuple):
+    """What of an envelope is kept otherwise than it is, or was left out; no verdict rests on it."""
 
-    what: str
+    code: FindingCode
+    detail: str
 
 
 class MakaEvents:
@@ -69,14 +71,13 @@ class MakaEvents:
         self._run_id = run_id
         self._calls: dict[str, ToolCalled] = {}
         self._dispatched: dict[str, str] = {}
-        self._stretch = 0
-        self._in_stretch = False
+        self._stretches = Stretches()
 
     def event_id(self, foreign_id: str) -> EventId:
         """The id that an event of theirs gets here."""
         return EventId(derive_id(self._run_id, "maka", foreign_id))
 
-    def events_of(self, envelope: Record) -> Iterator[RunEvent | LeftOut]:
+    def events_of(self, envelope: Record) -> Iterator[RunEvent | Noted]:
         """The events of an envelope, none for one that says nothing of ours.
 
         Raises:
@@ -87,9 +88,11 @@ class MakaEvents:
         except (LookupError, TypeError, ValueError) as error:
             raise NotExpressible(f"{type(error).__name__} in an envelope of {_kind(envelope)}") from error
 
-    def _events(self, envelope: Record) -> Iterator[RunEvent | LeftOut]:
+    def _events(self, envelope: Record) -> Iterator[RunEvent | Noted]:
+        if not is_shown(envelope):
+            self._stretches.pass_over(envelope)
         if envelope.get("partial") is True:
-            yield LeftOut("partial")
+            yield Noted(FindingCode.NOT_CONVERSATION, "partial")
             return
         spine = {**spine_of(envelope), "event_id": self.event_id(envelope["id"])}
         lanes = maka_facts.lanes_of(envelope)
@@ -98,20 +101,17 @@ class MakaEvents:
             raise NotExpressible("a call or an answer that the model was not shown")
         if is_shown(envelope):
             yield self._shown(envelope, spine)
+            yield from _changed(content)
         elif content.get("kind") == "error":
             yield RunError(
                 **spine, error_class=str(content.get("reason") or "error"), code=str(content.get("code") or "")
             )
         elif content:
-            yield LeftOut("system" if envelope.get("role") == "system" else "hidden")
+            yield Noted(FindingCode.NOT_CONVERSATION, "system" if envelope.get("role") == "system" else "hidden")
         yield from self._actions(envelope, spine, lanes)
 
     def _shown(self, envelope: Record, spine: dict[str, Any]) -> RunEvent:
-        if not self._in_stretch:
-            self._stretch += 1
-        event = shown_event(envelope, f"stretch-{self._stretch}")
-        self._in_stretch = isinstance(event, ModelText | ModelThinking | ToolCalled)
-        event = event.model_copy(update=spine)
+        event = self._stretches.shown(envelope).model_copy(update=spine)
         if isinstance(event, ToolCalled):
             self._calls.setdefault(event.call_id, event)
         if isinstance(event, ToolResponded):
@@ -120,7 +120,7 @@ class MakaEvents:
             event = event.model_copy(update={"operation_id": bound})
         return event
 
-    def _actions(self, envelope: Record, spine: dict[str, Any], lanes: list[str]) -> Iterator[RunEvent | LeftOut]:
+    def _actions(self, envelope: Record, spine: dict[str, Any], lanes: list[str]) -> Iterator[RunEvent | Noted]:
         actions = _record(envelope.get("actions"))
         if "tool_dispatch" in lanes:
             yield self._dispatch(maka_facts.dispatched_of(envelope), spine)
@@ -130,7 +130,7 @@ class MakaEvents:
             yield self._decided(maka_facts.decided_of(envelope), spine)
         yield from self._permissions(actions, spine)
         if "continuationStart" in actions:
-            yield LeftOut("continuationStart")
+            yield Noted(FindingCode.NOT_CONVERSATION, "continuationStart")
         if is_terminal(envelope):
             status = _STATUS.get(str(envelope.get("status")), RunStatus.COMPLETED)
             failure = FailureClass.PROVIDER_FAILED if status is RunStatus.FAILED else None
@@ -205,6 +205,17 @@ def _reconciled(fact: Reconciled, actions: Record, spine: dict[str, Any]) -> Too
         reconciler_id="maka",
         reconciler_version=1,
     )
+
+
+def _changed(content: Record) -> Iterator[Noted]:
+    """What the event of a shown content does not hold as it is."""
+    for member in ("args", "result"):
+        if has_changed_as_doubles(content.get(member)):
+            yield Noted(FindingCode.NUMBER_CHANGED, f"in {member}: a double, as the original read it")
+    if content.get("attachments"):
+        yield Noted(FindingCode.ATTACHMENT_NOT_KEPT, "attachments")
+    if content.get("quotes"):
+        yield Noted(FindingCode.NOT_CONVERSATION, "quotes")
 
 
 def _record(value: JsonValue | None) -> Record:

@@ -45,21 +45,18 @@ def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
     events: list[RunEvent] = []
     refused: list[str] = []
     called: set[str] = set()
-    stretch, goes_on = 0, False
+    stretches = Stretches()
     for envelope in envelopes:
         if not isinstance(envelope, dict):
             continue
         if not is_shown(envelope):
-            goes_on = goes_on and not _answers(envelope)
+            stretches.pass_over(envelope)
             continue
-        if not goes_on:
-            stretch += 1
         try:
-            event = shown_event(envelope, f"stretch-{stretch}")
+            event = stretches.shown(envelope)
         except (ValidationError, maka_json.MakaJsonError, LookupError, TypeError):
             refused.append(str(envelope.get("id")))
             continue
-        goes_on = isinstance(event, _PARTS)
         if isinstance(event, ToolCalled):
             called.add(event.call_id)
         if isinstance(event, ToolResponded) and event.call_id not in called:
@@ -67,6 +64,27 @@ def history_of(envelopes: Iterable[JsonValue]) -> MakaHistory:
         else:
             events.append(event)
     return MakaHistory(tuple(events), tuple(refused))
+
+
+class Stretches:
+    """Names model steps where the original names none: a stretch ends at what else is shown, and at any answer."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._goes_on = False
+
+    def pass_over(self, envelope: Mapping[str, JsonValue]) -> None:
+        """Look at an envelope that shows nothing: an answer tells all the same that the model was asked again."""
+        content = envelope.get("content")
+        self._goes_on = self._goes_on and not (isinstance(content, dict) and content.get("kind") == "function_response")
+
+    def shown(self, envelope: Mapping[str, Any]) -> RunEvent:
+        """What an envelope shows. Raises as `shown_event`."""
+        if not self._goes_on:
+            self._number += 1
+        event = shown_event(envelope, f"stretch-{self._number}")
+        self._goes_on = isinstance(event, _PARTS)
+        return event
 
 
 def is_shown(envelope: Mapping[str, JsonValue]) -> bool:
@@ -79,12 +97,6 @@ def is_shown(envelope: Mapping[str, JsonValue]) -> bool:
         and envelope.get("role") != "system"
         and envelope.get("modelVisibility") != "hidden"
     )
-
-
-def _answers(envelope: Mapping[str, JsonValue]) -> bool:
-    """Whether an envelope answers a call: the model was asked again, also where nobody is shown the answer."""
-    content = envelope.get("content")
-    return isinstance(content, dict) and content.get("kind") == "function_response"
 
 
 def shown_event(envelope: Mapping[str, Any], unnamed_step: str) -> RunEvent:

@@ -31,19 +31,28 @@ class MakaJsonError(ValueError):
     """A text is not JSON, or a value has no bytes in this encoding."""
 
 
-def parse(text: str, object_of: Callable[[list[tuple[str, JsonValue]]], object] | None = None) -> JsonValue:
+def parse(
+    text: str,
+    object_of: Callable[[list[tuple[str, JsonValue]]], object] | None = None,
+    number_of: Callable[[str], float] = float,
+) -> JsonValue:
     """Read JSON as ECMAScript does: the last of repeated keys wins, `-0` keeps its sign, escaped lone surrogates pass.
 
     Args:
         text: one JSON value.
         object_of: makes an object from its members, where a reader wants more of them than ECMAScript does.
+        number_of: makes a number from its spelling, where a reader wants more of it than the double.
 
     Raises:
         MakaJsonError: the text is not JSON, or nests too deep to read.
     """
     try:
         value: JsonValue = json.loads(
-            text, parse_int=_integer, parse_constant=_refuse_constant, object_pairs_hook=object_of
+            text,
+            parse_float=number_of,
+            parse_int=lambda spelling: _integer(spelling, number_of),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=object_of,
         )
     except ValueError as error:
         raise MakaJsonError(f"not JSON: {error}") from error
@@ -95,10 +104,10 @@ def holds_negative_zero(value: JsonValue) -> bool:
     return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
 
-def _integer(text: str) -> int | float:
+def _integer(text: str, number_of: Callable[[str], float]) -> int | float:
     if text == "-0":
         return -0.0
-    return int(text) if len(text) < _INTEGER_CHARS_MAX else float(text)
+    return int(text) if len(text) < _INTEGER_CHARS_MAX else number_of(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:

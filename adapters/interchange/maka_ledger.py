@@ -15,15 +15,15 @@ from ...domain.reasons import FailureClass
 from ...ports.history_format import FindingCode, History, HistoryFormat, Place, ReadRun
 from . import maka_facts
 from .contents import Members, members_of
-from .document_places import document_of, is_document
+from .document_places import document_of, is_document, placed_objects
 from .imported_run import ending, opening, sealed_run
 from .lines import Reading, objects_of
 from .maka_envelope import MakaFormatError, decode
-from .maka_events import LeftOut, MakaEvents, NotExpressible
+from .maka_events import MakaEvents, Noted, NotExpressible
 from .pairing import is_id
 from .parts import Setting
 from .sniffing import first_objects
-from .transcript import placed_objects, session_named, session_named_by
+from .transcript import session_named, session_named_by
 from .values import UNKNOWN_TIME
 
 _SPINE = frozenset({"id", "sessionId", "invocationId", "runId", "turnId"})
@@ -112,8 +112,8 @@ def _read_run(envelopes: Sequence[Envelope], naming: _Naming, previous: ReadRun 
         places.setdefault(_text(envelope, "id") or "", place)
         try:
             for event in making.events_of(envelope):
-                if isinstance(event, LeftOut):
-                    reading.tell_once(FindingCode.NOT_CONVERSATION, place, event.what)
+                if isinstance(event, Noted):
+                    reading.tell_once(event.code, place, event.detail)
                 else:
                     events.append(event.model_copy(update=naming.identity(envelope)._asdict()))
                     places.setdefault(event.event_id, place)

@@ -8,14 +8,14 @@ from ...ports.history_format import FindingCode, Place
 from .anthropic_blocks import model_blocks
 from .chat_calls import chat_calls
 from .contents import Members, content_of, members_of, text_in
-from .document_places import Document
+from .document_places import Document, placed_objects
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import ModelThought, Part, ResultGiven, Setting, StepEnded, UserSaid
 from .record_links import Records
 from .sniffing import first_objects
-from .transcript import TranscriptFormat, placed_objects
-from .values import time_of
+from .transcript import TranscriptFormat
+from .values import time_in
 
 _SYSTEM = frozenset({"system", "developer"})
 _ROLES = _SYSTEM | {"user", "assistant", "tool", "function"}
@@ -64,7 +64,7 @@ class OpenAiChat(TranscriptFormat):
                 reading.tell(code, place, "a message without a role" if role is None else "a message of another role")
                 continue
             here = place._replace(source_id=text_in(message, "id") or text_in(message, "message_id"))
-            at = time_of(message.get("timestamp"))
+            at = time_in(message, "timestamp", here, reading)
             wrong = records.take(here, message, reading)
             if wrong is None:
                 continue

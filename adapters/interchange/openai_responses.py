@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from ...ports.history_format import FindingCode, Place
 from .contents import Members, content_of, members_of, text_in
-from .document_places import Document
+from .document_places import Document, placed_objects
 from .exchanges import exchanges_in
 from .lines import Reading
 from .parts import Part, Setting
 from .record_links import Records
 from .responses_items import Steps, is_instruction, parts_of_item
 from .sniffing import first_objects
-from .transcript import TranscriptFormat, placed_objects
+from .transcript import TranscriptFormat
 
 _ITEMS = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call", "item_reference"})
 _TEXTS = frozenset({"input_text", "output_text"})

@@ -10,7 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ...domain.events.event import Json
 from ...domain.identifiers import derive_id, parse_id
+from .exact_json import key_of
 from .parts import CallMade, ResultGiven
 from .values import Arguments
 
@@ -41,7 +43,7 @@ class PairedCall:
     call_id: str
     name: str
     arguments: bytes
-    answer: tuple[object, bool] | None = None
+    answer: tuple[Json, bool] | None = None
 
 
 class Pairing:
@@ -94,7 +96,7 @@ class Pairing:
             return ResultKind.ANSWER, call
         if not known:
             return ResultKind.ORPHAN, None
-        repeated = next((call for call in known if call.answer == answer), None)
+        repeated = next((call for call in known if call.answer is not None and _alike(call.answer, answer)), None)
         return (ResultKind.SECOND, known[-1]) if repeated is None else (ResultKind.REPEATED, repeated)
 
     def _id_for(self, provider_id: str, kind: CallKind) -> str:
@@ -102,6 +104,10 @@ class Pairing:
             return provider_id
         self._made += 1
         return derive_id(self._run_id, "call", str(self._made))
+
+
+def _alike(one: tuple[Json, bool], other: tuple[Json, bool]) -> bool:
+    return one == other and key_of(one[0]) == key_of(other[0])
 
 
 def is_id(text: str) -> bool:

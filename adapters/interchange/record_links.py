@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from ...ports.history_format import FindingCode, Place
 from .contents import Members
+from .exact_json import key_of
 from .lines import Reading
 from .parts import TwiceOtherwise
 
@@ -25,7 +28,7 @@ class Records:
         known = self._kept.setdefault(place.source_id, (place, record))
         if known[0] is place:
             return []
-        if known[1] == record:
+        if known[1] == record and key_of(known[1]) == key_of(record):
             reading.tell(FindingCode.REPEATED_RECORD, place, f"record {place.source_id}")
             return None
         return [TwiceOtherwise(place, place.source_id)]
@@ -46,11 +49,28 @@ class ParentLinks:
         if record_id is not None:
             self._parents.setdefault(record_id, parent_id)
 
-    def outside_the_chain(self, records: dict[str, Place]) -> list[Place]:
-        """Where those records stand that have a parent and are no ancestors of the last one."""
+    def outside_the_chain(self, records: Mapping[str, Place]) -> list[Place]:
+        """Where those records stand that are no ancestors of the last one; none where no record names a parent."""
+        if not any(self._parents.values()):
+            return []
         reached: set[str] = set()
-        record_id = next(reversed(records), None)
+        record_id = next(reversed([*records]), None)
         while record_id is not None and record_id not in reached:  # a link may lead back (field report r3-072)
             reached.add(record_id)
             record_id = self._parents.get(record_id)
-        return [place for one, place in records.items() if self._parents.get(one) and one not in reached]
+        return [place for one, place in records.items() if one not in reached]
+
+    def broken(self, records: Mapping[str, Place]) -> Iterator[tuple[Place, str]]:
+        """Where those records stand whose links lead nowhere, or back, and which of the two."""
+        walked: set[str] = set()
+        for record_id, place in records.items():
+            if (parent_id := self._parents.get(record_id)) is not None and parent_id not in self._parents:
+                yield place, "a parent that is not in the file"
+            trail: set[str] = set()
+            one: str | None = record_id
+            while one is not None and one not in walked and one not in trail:
+                trail.add(one)
+                one = self._parents.get(one)
+            if one in trail:
+                yield place, "parents that lead back"
+            walked |= trail

@@ -7,10 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from pydantic import JsonValue
-
 from ...domain.identifiers import SessionId
-from ...ports.history_format import FindingCode, History, HistoryFormat, Place
+from ...ports.history_format import History, HistoryFormat, Place
 from .assembly import assembled
 from .contents import Members
 from .document_places import Document, document_of, is_document
@@ -51,17 +49,6 @@ class TranscriptFormat(HistoryFormat):
     @abstractmethod
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """What each message or item consists of."""
-
-
-def placed_objects(
-    document: Document, values: Iterable[JsonValue], path: str, reading: Reading
-) -> Iterator[tuple[Place, Members]]:
-    """The objects of a list in a document with their places; anything else in it is told."""
-    for number, value in enumerate(values):
-        if isinstance(value, dict):
-            yield document.place_of(value, f"{path}[{number}]"), value
-        else:
-            reading.tell(FindingCode.NOT_AN_OBJECT, document.place_of(document.value, f"{path}[{number}]"))
 
 
 def session_named_by(data: bytes) -> SessionId:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from safepoint.domain.events.model import ModelText, UserMessage
 from safepoint.domain.events.run import RunOpened
 from safepoint.domain.events.tool import ToolCalled
@@ -101,7 +103,7 @@ def test_records_with_one_id_that_differ_are_corruption() -> None:
 def test_links_in_a_circle_end() -> None:
     """Field report r3-072."""
     judgement = judged(lines(line("user", "A", "a", "B"), line("assistant", "B", "b", "A")))
-    assert findings(judgement) == []
+    assert findings(judgement) == [("broken_parent_link", 1)]
 
 
 def test_a_summary_that_was_written_between_a_call_and_its_answer_stands_behind_both() -> None:
@@ -188,3 +190,41 @@ def test_a_line_of_a_type_that_nobody_knows_may_be_part_of_the_conversation() ->
     judgement = judged(lines(one, {"type": "wat", "uuid": "w1"}, line("assistant", "a1", "Hi.", "u1")))
     assert ("unknown_type", 2) in findings(judgement)
     assert exit_status(judgement) == 4
+
+
+def test_every_line_of_a_branch_that_was_left_is_counted() -> None:
+    left = [line("user", "A", "a"), line("assistant", "B", "b", "A"), line("user", "C", "c", "B")]
+    kept = [line("user", "D", "d"), line("assistant", "E", "e", "D")]
+    [told] = [found for found in judged(lines(*left, *kept)).history.findings if found.code == "outside_parent_chain"]
+    assert (told.place.line, told.times) == (1, 3)
+    assert findings(judged(lines(line("user", "A", "a"), line("assistant", "B", "b")))) == []
+
+
+def test_a_parent_that_is_not_in_the_file_is_told() -> None:
+    judgement = judged(lines(line("user", "A", "a", "gone"), line("assistant", "B", "b", "A")))
+    assert findings(judgement) == [("broken_parent_link", 1)]
+
+
+INTERRUPTED = "[Request interrupted by user]"
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [INTERRUPTED, [{"type": "text", "text": INTERRUPTED}], "[Request interrupted by user for tool use]"],
+)
+def test_a_turn_that_a_person_interrupted_is_cancelled(marker: Any) -> None:
+    told = [line("user", "A", "go"), line("assistant", "B", use("c1"), "A"), line("user", "C", result("c1"), "B")]
+    judgement = judged(lines(*told, line("user", "D", marker, "C"), line("user", "E", "else", "D")))
+    assert statuses(judgement) == ["cancelled", "failed"]
+    assert [event.text for event in events_of(judgement, UserMessage)] == ["go", "else"]
+    assert findings(judgement) == []
+
+
+def test_a_turn_that_was_interrupted_before_the_model_spoke_is_a_turn_of_its_own() -> None:
+    asked = [line("user", "A", "go"), line("user", "B", INTERRUPTED, "A"), line("user", "C", "else", "B")]
+    assert statuses(judged(lines(*asked, line("assistant", "D", "done", "C")))) == ["cancelled", "completed"]
+
+
+def test_who_quotes_an_interruption_interrupts_nothing() -> None:
+    judgement = judged(lines(line("user", "A", f"what is {INTERRUPTED}?"), line("assistant", "B", "b", "A")))
+    assert statuses(judgement) == ["completed"]

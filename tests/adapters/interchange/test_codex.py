@@ -126,3 +126,13 @@ def test_files_of_older_versions_hold_their_items_without_a_wrapper() -> None:
     assert (judgement.history.format, judgement.history.session_id) == ("codex", "0198c0de")
     assert replayed(judgement) == ["user", "call:a", "result:a"]
     assert exit_status(judgement) == 0
+
+
+def test_a_line_that_names_another_session_is_told() -> None:
+    def meta(session_id: str) -> dict[str, Any]:
+        return {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": session_id}}
+
+    assert findings(judged(lines(meta("one"), message("user", "go"), meta("two"), message("user", "more")))) == [
+        ("several_sessions", 3)
+    ]
+    assert findings(judged(lines(meta("one"), message("user", "go"), meta("one")))) == []

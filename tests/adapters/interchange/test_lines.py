@@ -11,7 +11,7 @@ from safepoint.adapters.interchange.document_places import document_of, is_docum
 from safepoint.adapters.interchange.lines import Reading, objects_of
 from safepoint.ports.history_format import FindingCode
 
-from .reading import codes, exit_status, findings, judged, lines, replayed, said, user, verdicts
+from .reading import answer, calling, codes, exit_status, findings, judged, lines, replayed, said, user, verdicts
 
 RECORD = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hello"}}
 
@@ -167,3 +167,51 @@ def test_a_file_of_which_nothing_can_be_read_cannot_be_used() -> None:
 
 def test_a_good_file_has_no_findings() -> None:
     assert findings(judged(lines(user("hello"), said("hi")), "openai-chat")) == []
+
+
+@pytest.mark.parametrize(
+    "format_name", ["openai-chat", "openai-responses", "anthropic", "claude-code", "codex", "maka"]
+)
+def test_each_item_of_an_array_that_is_no_object_has_its_own_place(format_name: str) -> None:
+    data = b'[\n{"a": "[{,"},\n42, null,\n"x,[\\"",\n [1, [2]],\n  {"b": [3]}, true\n]\n'
+    told = [found for found in judged(data, format_name).history.findings if found.code == "not_an_object"]
+    offsets = [data.index(one) for one in (b"42", b"null", b'"x', b"[1", b"true")]
+    assert [(found.place.line, found.place.offset) for found in told] == [
+        (data[:offset].count(b"\n") + 1, offset) for offset in offsets
+    ]
+    assert [found.place.path.partition("[")[2] for found in told] == ["1]", "2]", "3]", "4]", "6]"]
+
+
+def test_an_exchange_that_is_no_object_has_its_place() -> None:
+    data = b'{"interactions": [\n0,\n{"request": {"messages": [{"role": "user", "content": "go"}]}}]}'
+    assert findings(judged(data, "openai-chat")) == [("not_an_object", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ('[\n{"a": 1},\n{"b": ', "torn_line", 3),
+        ('[\n{"a": 1},\n{"b" 1}]', "not_json", 3),
+        ('[\n{"a": {"c": 1}},\n{"b": {"}": 1}, "c": {"d": 1, "d": 2}}]', "repeated_key", 3),
+        ('[\n{"a":\n\0', "nul_bytes", 3),
+        ('[\n{"a":\n\udcff', "not_utf8", 3),
+    ],
+)
+def test_damage_in_a_document_is_told_with_its_line(text: str, code: str, line: int) -> None:
+    assert findings(judged(text.encode("utf-8", "surrogateescape"), "openai-chat")) == [(code, line)]
+
+
+@pytest.mark.parametrize("first", ["[1]", "[]", '[{"role": "user"}]', "42", '"x"', "\x0b\x0c"])
+@pytest.mark.parametrize("format_name", ["auto", "openai-chat"])
+def test_a_first_line_that_is_no_object_costs_no_other_line(first: str, format_name: str) -> None:
+    judgement = judged(lines(first.encode(), user("go"), calling(("c1", "pay", {})), answer("c1")), format_name)
+    code = "not_an_object" if first.isprintable() else "not_json"
+    assert findings(judgement) == [(code, 1)]
+    assert [call_id for call_id, _, _ in verdicts(judgement)] == ["c1"]
+    assert exit_status(judgement) == 4
+
+
+def test_an_array_that_fills_one_line_is_a_document() -> None:
+    judgement = judged(json.dumps([user("go"), calling(("c1", "pay", {})), answer("c1")]).encode() + b"\n\n \n")
+    assert findings(judgement) == []
+    assert [call_id for call_id, _, _ in verdicts(judgement)] == ["c1"]
