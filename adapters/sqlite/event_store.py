@@ -85,6 +85,8 @@ class SqliteEventStore(EventStore, RunImporter):
 
     def close(self) -> None:
         """See `EventStore`."""
+        if self._writer is not None:
+            self._writer.leave_a_cut_log()
         self._readers.close()
         if self._writer is not None:  # last, so that SQLite may tidy up the WAL
             self._writer.close()

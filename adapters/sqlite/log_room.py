@@ -29,24 +29,42 @@ class LogRoom:
         self._bytes_max = pages * _FRAME_BYTES
         self._made_up_to = 0
         self._wanted = True
+        self._length = 0
 
     def make(self) -> None:
-        """Make room where SQLite has used up what there was. To be called while nobody else can write to the log.
+        """Make room where SQLite has used up what there was. To be called while nobody else can write to the log, and
+        where it was not cut.
 
         Where that is not possible (a full disk, a log of another name), nothing is lost but time.
         """
-        if not self._wanted:
+        if not self._wanted or self._length <= self._made_up_to:
             return
         try:
-            size = os.stat(self._path).st_size  # noqa: PTH116
-            if size > self._made_up_to:
-                self._made_up_to = self._extended(size)
+            self._length = self._made_up_to = self._extended(self._length)
         except OSError:
             self._wanted = False
 
+    def is_cut(self) -> bool:
+        """Look how long the log is; tell whether it is shorter than it was: SQLite cuts it off after a checkpoint
+        alone, which changes what `again` and `forget_length` are called for.
+        """
+        try:
+            length = os.stat(self._path).st_size  # noqa: PTH116
+        except OSError:  # a log that was removed is still open, and goes on
+            length = 0
+        else:
+            if length < self._length:
+                return True
+        self._length = length
+        return False
+
+    def forget_length(self) -> None:
+        """Somebody else has written, who may have cut the log off before."""
+        self._length = 0
+
     def again(self) -> None:
         """The log was cut off."""
-        self._made_up_to, self._wanted = 0, True
+        self._made_up_to, self._wanted, self._length = 0, True, 0
 
     def _extended(self, size: int) -> int:
         """Up to where there is room now: what another writer has made, or what is made here."""

@@ -20,7 +20,7 @@ from .anchor import Anchor
 from .anchor_raising import AnchorForRaising
 from .anchor_record import AnchorReading, AnchorRecord
 from .condition import control_of, require_writable
-from .connection import WAL_PAGES, WriterDatastore
+from .connection import WAL_PAGES, WriterDatastore, close_quietly, connect_for_reading
 from .errors import store_error, translated
 from .links import Links
 from .log_room import LogRoom
@@ -64,6 +64,7 @@ class Writer:
         self._agreed: AnchorRecord | None = None
         self._position: Position
         self._data_version: int | None = None
+        self._left: str | None = None
 
     def close(self) -> None:
         """Close the connection; idempotent."""
@@ -112,6 +113,8 @@ class Writer:
                 self._look_again(cursor, version)
             if anchor is not self._agreed and anchor != self._agreed:
                 self._compare(cursor, self._position, anchor)
+            if self._log_room.is_cut():
+                raise self._left_for_good()
             self._log_room.make()
         except sqlite3.Error as error:
             self._undo()
@@ -125,6 +128,7 @@ class Writer:
         """Another connection has written since: look how far the store has come, and know no owner."""
         self._position = position_at(cursor, newest(cursor), self._position)
         self._data_version = version
+        self._log_room.forget_length()
         self.owners.clear()
 
     def _compare(self, cursor: sqlite3.Cursor, position: Position, anchor: AnchorReading) -> None:
@@ -139,6 +143,28 @@ class Writer:
             return
         self.drop()
         raise StoreBehindAnchor(f"{self.place.database} does not agree with its anchor; nothing was written")
+
+    def _left_for_good(self) -> StoreBehindAnchor:
+        """Somebody has cut the log under this connection. What stood in it may be lost, and SQLite would not look."""
+        self._left = f"the log {self.place.wal} was cut while {self.place.database} was open; nothing is written to it"
+        self._drop_without_checkpoint()
+        return StoreBehindAnchor(self._left)
+
+    def leave_a_cut_log(self) -> None:
+        """Close the connection where somebody has cut the log; a checkpoint would bring zeros into the database."""
+        with self._lock:
+            if self._datastore is not None and self._log_room.is_cut():
+                self._drop_without_checkpoint()
+
+    def _drop_without_checkpoint(self) -> None:
+        """The last one that closes a database makes a checkpoint, unless it may only read it."""
+        keeper = connect_for_reading(self.place, self._busy_timeout_seconds)
+        try:
+            with suppress(sqlite3.Error):
+                keeper.execute("PRAGMA application_id").fetchone()  # from now on it is one that has it open
+            self.drop()
+        finally:
+            close_quietly(keeper)
 
     def forget(self) -> None:
         """Close the connection, because somebody else is about to write the store's control rows."""
@@ -238,6 +264,8 @@ class Writer:
 
     def _open(self) -> None:
         """Look at the store by reading alone; open it for writing only when it may be written."""
+        if self._left is not None:
+            raise StoreBehindAnchor(self._left)
         with self._readers.view() as view:
             require_writable(view.condition())
             control = control_of(view.connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from safepoint.adapters.sqlite.connection import WAL_PAGES
 from safepoint.adapters.sqlite.log_room import LogRoom
 from safepoint.adapters.sqlite.store import SqliteStore, open_reader, open_store
+from safepoint.domain.errors import StoreBehindAnchor
 from safepoint.ports.contract_kit.recorded_runs import RecordedSession
 from safepoint.ports.store_keeping import Trust
 
@@ -86,6 +88,7 @@ def test_the_log_gets_no_more_room_than_it_has_before_it_is_written_over(tmp_pat
     room = LogRoom(log, pages)
     log.write_bytes(b"x" * 32)
     for _ in range(10):
+        assert not room.is_cut()
         room.make()
         with log.open("ab") as file:  # as SQLite does where the room is used up
             file.write(b"x")
@@ -95,7 +98,9 @@ def test_the_log_gets_no_more_room_than_it_has_before_it_is_written_over(tmp_pat
 def test_an_empty_log_gets_no_room(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
-    LogRoom(log, WAL_PAGES).make()
+    room = LogRoom(log, WAL_PAGES)
+    assert not room.is_cut()
+    room.make()
     assert log.stat().st_size == 0
 
 
@@ -103,13 +108,67 @@ def test_a_log_that_was_cut_off_gets_room_again(tmp_path: Path) -> None:
     log = tmp_path / "log"
     room = LogRoom(log, WAL_PAGES)
     log.write_bytes(b"x")
+    assert not room.is_cut()
     room.make()
     os.truncate(log, 1)
-    room.make()
-    assert log.stat().st_size == 1
+    assert room.is_cut()
     room.again()
+    assert not room.is_cut()
     room.make()
     assert log.stat().st_size > FRAME
+
+
+@pytest.mark.parametrize("frames", [0, 10, 40, -2, -1])
+@pytest.mark.parametrize("then", ["write", "close"])
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_log_that_is_cut_under_a_writer_is_noticed_before_anything_is_written(
+    path: Path, store: SqliteStore, recorded: RecordedSession, frames: int, then: str, read_before: bool
+) -> None:
+    """SQLite does not look: it would write behind the hole, and bring zeros into the database; and whoever closes it
+    last brings half of a commit into it.
+    """
+    for number in range(20):
+        recorded.keep(store.events, recorded.text(f"text {number}"))
+    before, whole = path.read_bytes(), used(log_of(path).read_bytes())
+    size = whole + frames * FRAME if frames < 0 else frames * FRAME
+    os.truncate(log_of(path), size)
+    if not read_before:  # nobody else has the database open
+        for connection, _ in store._readers._idle:
+            connection.close()
+        store._readers._idle.clear()
+    if then == "write":
+        for _ in range(2):
+            with pytest.raises(StoreBehindAnchor, match="was cut while"):
+                store.events.append([recorded.commit(recorded.text("no"))])
+        with pytest.raises(StoreBehindAnchor, match="was cut while"):
+            recorded.own(store.owners)
+    store.close()
+    assert (path.read_bytes(), log_of(path).stat().st_size) == (before, size)
+    reader = open_reader(path)
+    assert reader.condition().trust is Trust.BEHIND_ANCHOR
+    reader.close()
+
+
+def test_a_log_that_was_removed_under_a_writer_is_still_its_own(
+    path: Path, store: SqliteStore, recorded: RecordedSession
+) -> None:
+    log_of(path).unlink()
+    recorded.keep(store.events, recorded.text("goes on"))
+    store.close()
+    reader = open_reader(path)
+    assert (reader.condition().trust, reader.condition().events) == (Trust.OK, 5)
+    reader.close()
+
+
+def test_a_log_that_another_process_cut_off_after_a_checkpoint_is_whole(
+    path: Path, store: SqliteStore, recorded: RecordedSession, raw: sqlite3.Connection
+) -> None:
+    for number in range(5):
+        recorded.keep(store.events, recorded.text(f"text {number}"))
+        assert raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+        assert log_of(path).stat().st_size == 0
+    recorded.keep(store.events, recorded.text("after it"))
+    assert store.condition().trust is Trust.OK
 
 
 def test_commits_go_on_where_no_room_can_be_made(
