@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..domain.events.tool import Effect, ToolCalled, ToolDispatched
 from ..domain.identifiers import key_of
+from ..domain.own_copies import own
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import PreparedResult, of_this_delivery_alone, with_note
@@ -21,10 +22,10 @@ from ..ports.tool_catalog import Settled, ToolContext
 from .before_dispatch import Ready, let_go
 from .current_call import handed
 from .implementations import Implementations
+from .in_thread import in_thread
 from .late_outcome import LateOutcomes
 from .run_recorder import RunRecorder
 from .stopping import CallCancel, Stopping
-from .supervised_calls import in_thread
 from .tool_facts import background_of, response_of
 
 PROGRESS_CHARS_MAX = 4_000
@@ -117,7 +118,7 @@ class AfterDispatch:
             cancel=cancel,
             report=lambda line: self._report(call.tool_name, line[:PROGRESS_CHARS_MAX]),
             failpoints=self._failpoints,
-            evidence=dispatch.evidence,
+            evidence=own(dispatch.evidence),
             redelivery=_delivered_before(dispatch),
         )
 

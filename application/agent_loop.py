@@ -10,6 +10,7 @@ import anyio
 from ..domain.errors import WriteRefused
 from ..domain.events.run import RunStatus
 from ..domain.events.tool import ToolCalled
+from ..domain.own_copies import own_items
 from ..domain.reasons import FailureClass, WriteRefusal
 from ..domain.replay.items import Item
 from ..ports.failpoints import Failpoint, Failpoints
@@ -149,7 +150,7 @@ class AgentLoop:
         request = ModelRequest(
             request_id=self._ids.fresh(str),
             system_prompt=self._prompt.system,
-            history=self._history.items(),
+            history=own_items(self._history.items()),
             tools=self._prompt.tools,
         )
         scope = self._stopping.at_once()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..domain.events.outside import PermissionRequested
 from ..domain.events.tool import ToolCalled
 from ..domain.identifiers import OperationId, RequestId
+from ..domain.own_copies import own
 from ..ports.ids import Ids
 from ..ports.permission_gate import (
     Allowed,
@@ -112,7 +113,7 @@ class Asking:
             request_id=self._ids.fresh(RequestId),
             session_id=call.session_id,
             tool_name=call.tool_name,
-            arguments=call.args,
+            arguments=own(call.args),
             args_hash=asked,
             contract_digest=bound.contract.digest,
             mode=bound.contract.mode,

@@ -8,12 +8,13 @@ from ..domain.errors import SafepointError
 from ..domain.events.event import Json
 from ..domain.events.tool import Effect, ToolCalled, ToolResponded
 from ..domain.identifiers import OperationId, RunId, ToolCallId
+from ..domain.own_copies import own
 from .run_recorder import RunRecorder
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A committed answer to a call: what the model is to be shown.
+    """A committed answer to a call: what the model is to be shown. Its result is a copy, for whoever asked.
 
     Attributes:
         call_id: ours, which is the provider's where that was fresh.
@@ -72,17 +73,29 @@ class OutcomeNotDeclared(SafepointError):
 
 def answer_of(recorder: RunRecorder, call: ToolCalled) -> Answer | None:
     """The committed answer to a call, None where it has none."""
+    event = _response_to(recorder, call)
+    if event is None:
+        return None
+    return Answer(
+        call.call_id,
+        call.provider_call_id,
+        call.tool_name,
+        own(event.result),
+        event.is_error,
+        event.effect,
+        event.code,
+    )
+
+
+def is_answered(recorder: RunRecorder, call: ToolCalled) -> bool:
+    """Whether a call has its committed answer."""
+    return _response_to(recorder, call) is not None
+
+
+def _response_to(recorder: RunRecorder, call: ToolCalled) -> ToolResponded | None:
     for event in reversed(recorder.events):
         if isinstance(event, ToolResponded) and event.call_id == call.call_id:
-            return Answer(
-                call.call_id,
-                call.provider_call_id,
-                call.tool_name,
-                event.result,
-                event.is_error,
-                event.effect,
-                event.code,
-            )
+            return event
         if event is call:
             break
     return None

@@ -13,6 +13,7 @@ from functools import partial
 from ..domain.commands import StartRedelivery
 from ..domain.events.tool import Effect, Life, RecoveryMode, ToolRedeliveryStarted
 from ..domain.identifiers import key_of
+from ..domain.own_copies import own
 from ..domain.tool_results import PreparedResult
 from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import SupervisedSlot, Supervisor, SupervisorUnavailable
@@ -20,13 +21,13 @@ from ..ports.tool_catalog import BoundCall, Settled, ToolCatalog, ToolContext
 from .async_ledger import AsyncLedger
 from .current_call import handed
 from .implementations import Implementations
+from .in_thread import in_thread
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
 from .ownership import Owned
 from .reconciliation import Left, LeftAlone
 from .spines import Spines
 from .stopping import CallCancel, Stopping
-from .supervised_calls import in_thread
 from .uncertain_operations import Uncertain
 from .waiting import NotOver, tell_when_over
 
@@ -151,7 +152,7 @@ class DeliverAgain:
             cancel=cancel,
             report=lambda line: delivery.report(dispatch.tool_name, line),
             failpoints=self._failpoints,
-            evidence=dispatch.evidence,
+            evidence=own(dispatch.evidence),
             redelivery=dispatch.contract.mode is RecoveryMode.IDEMPOTENT,
         )
 

@@ -12,6 +12,7 @@ from ..domain.commands import StepFact
 from ..domain.events.model import ModelStepCompleted, ModelText, ModelThinking
 from ..domain.events.tool import ToolCalled
 from ..domain.identifiers import StepId, ToolCallId, parse_id
+from ..domain.own_copies import own_event
 from ..domain.run.state import Run
 from ..domain.sealing import FIRST_PREVIOUS_DIGEST, seal
 from ..domain.tool_arguments import NotStrictJson, parse_arguments
@@ -42,6 +43,10 @@ class Step:
     def text(self) -> str:
         """What the model said."""
         return "".join(fact.text for fact in self.facts if isinstance(fact, ModelText))
+
+    def handed_out(self) -> Step:
+        """The same for whoever drives the run: the facts here are those of its state."""
+        return Step(tuple(own_event(fact) for fact in self.facts), self.unreadable)
 
 
 def step_of(finished: StepFinished, recorder: RunRecorder, run: Run, ids: Ids) -> Step:

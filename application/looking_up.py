@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from ..domain import canonical
 from ..domain.events.tool import Effect, Observation
 from ..domain.identifiers import parse_id
 from ..domain.reasons import ResponseCode
-from ..domain.tool_results import RESULT_BYTES_MAX, PreparedResult, sayable
+from ..domain.tool_results import RESULT_BYTES_MAX, PreparedResult, as_stored, sayable
 from ..ports.reconciler import AskedOperation, NotSeenNow, Observed, Reconciler
 from .abandonable_call import AbandonableCall, Raised, Returned, joined
 from .reconciliation import Left, LeftAlone
@@ -66,7 +67,7 @@ def looked_up(reconciler: Reconciler, asked: AskedOperation) -> Observed | LeftA
     except BaseException as error:  # noqa: BLE001 (no interrupt arrives in a thread: a `SystemExit` is its failure, too)
         return LeftAlone(Left.RECONCILER_FAILED, f"{_name_of(reconciler)} raised {type(error).__name__}")
     if unusable is None and isinstance(observed, Observed):
-        return observed
+        return observed if observed.result is None else replace(observed, result=as_stored(observed.result))
     return LeftAlone(Left.RECONCILER_FAILED, f"{_name_of(reconciler)} answered {unusable}, which settles nothing")
 
 

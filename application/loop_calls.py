@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..domain.events.tool import ToolCalled, ToolDispatched, ToolResponded
 from ..domain.identifiers import ToolCallId
 from ..ports.tool_catalog import BoundCall
-from .call_answers import Answer, answer_of
+from .call_answers import Answer, answer_of, is_answered
 from .preflight import Refused
 from .run_recorder import RunRecorder
 
@@ -37,7 +37,7 @@ class LoopCalls:
 
     def unanswered(self) -> list[ToolCalled]:
         """Those of the newest step without a committed answer."""
-        return [call for call in self._newest if answer_of(self._recorder, call) is None]
+        return [call for call in self._newest if not is_answered(self._recorder, call)]
 
     def called(self, call: ToolCalled | str) -> ToolCalled:
         """The recorded call that is meant.
@@ -62,9 +62,14 @@ class LoopCalls:
         """The call, and what it would be carried out by; it may be taken afterwards.
 
         Raises:
-            ValueError: no step recorded such a call, or it was carried out before.
+            ValueError: no step recorded such a call, it was carried out before, or it was changed since.
         """
         called = self.called(call)
+        if not isinstance(call, str) and (call.tool_name, call.args) != (called.tool_name, called.args):
+            raise ValueError(
+                f"call {called.call_id} of {called.tool_name} is not as it was recorded: it was changed since."
+                " What the model asked for is carried out, or declined: give its id"
+            )
         if called.call_id not in self._bound:
             raise ValueError(f"call {called.call_id} of {called.tool_name} was carried out before")
         return called, self._bound[called.call_id]

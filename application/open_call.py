@@ -6,6 +6,7 @@ only the implementation is the block's, and no time-out of ours ends it.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from anyio.abc import TaskGroup
 from ..domain.events.event import Json
 from ..domain.events.tool import Effect, ToolCalled
 from ..domain.identifiers import OperationId
+from ..domain.own_copies import own, own_event
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import PreparedResult, prepare_result, refused
@@ -70,7 +72,7 @@ class OpenCall:
         answered: awaited when the outcome is recorded.
 
     Attributes:
-        call: as it was recorded.
+        call: as it was recorded; a copy.
     """
 
     def __init__(
@@ -84,7 +86,8 @@ class OpenCall:
         torn: Callable[[], None],
         answered: Callable[[], Awaitable[None]],
     ) -> None:
-        self.call = call
+        self.call = own_event(call)
+        self._called = call
         self._boundary = boundary
         self._recorder = recorder
         self._stopping = stopping
@@ -119,14 +122,14 @@ class OpenCall:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The stored arguments, strict JSON: what was hashed is what is used.
+        """The stored arguments, strict JSON: what was hashed is what is used. Each time a copy.
 
         Raises:
             RuntimeError: the block was not entered.
         """
         if self._arguments is None:
             raise RuntimeError("the call was not entered")
-        return self._arguments
+        return own(self._arguments)
 
     @property
     def operation_id(self) -> OperationId:
@@ -142,13 +145,15 @@ class OpenCall:
         """Say that it returned this: the effect is done.
 
         Args:
-            value: strict JSON; anything else is recorded as an error that says that the effect happened.
+            value: strict JSON, as it is now; anything else is recorded as an error that says that the effect happened.
 
         Raises:
             TypeError: it is awaitable, so that nothing has come of it yet.
         """
         if inspect.isawaitable(value):
             raise TypeError(f"a {type(value).__name__} is no result yet: await it")
+        with contextlib.suppress(RecursionError):  # a value inside itself is no JSON, which is told on leaving
+            value = own(value)
         self._declare(Returned(value))
 
     def error(self, problem: object, *, effect: Effect | str | None = None) -> None:
@@ -190,7 +195,7 @@ class OpenCall:
         Raises:
             RuntimeError: nothing is.
         """
-        answered = answer_of(self._recorder, self.call)
+        answered = answer_of(self._recorder, self._called)
         if answered is None:
             raise RuntimeError("the call has no committed answer")
         return answered
@@ -205,7 +210,7 @@ class OpenCall:
             RunStopped: it is not carried out.
             StoreError, WriteRefused: T1 was not recorded; nothing may happen.
         """
-        self._tasks.start_soon(self._through, name=f"safepoint call {self.call.tool_name}")
+        self._tasks.start_soon(self._through, name=f"safepoint call {self._called.tool_name}")
         try:
             await self._moved.wait()
         except BaseException:
@@ -241,9 +246,9 @@ class OpenCall:
         try:
             with self._waiting:
                 if isinstance(self._bound, Refused):
-                    await self._boundary.refuse(self.call, self._bound)
+                    await self._boundary.refuse(self._called, self._bound)
                 else:
-                    await self._boundary.call(self.call, self._bound)
+                    await self._boundary.call(self._called, self._bound)
         except Exception as error:  # noqa: BLE001 (raised where the block is)
             self._error = error
         finally:
@@ -260,7 +265,7 @@ class OpenCall:
         if self._declared is not None:
             return self._declared
         if self._left is None or isinstance(self._left, Exception) or self._over:
-            raise OutcomeNotDeclared(context.operation_id, self.call.tool_name) from None
+            raise OutcomeNotDeclared(context.operation_id, self._called.tool_name) from None
         raise NotOver
 
     async def _never_begun(self) -> None:
@@ -279,7 +284,7 @@ class OpenCall:
         if self._error is not None:
             self._torn()
             return self._error
-        answered = answer_of(self._recorder, self.call)
+        answered = answer_of(self._recorder, self._called)
         if answered is not None:
             return CallRefused(answered)
-        return RunStopped(self.call.run_id, self._stopping.by if self._stopping.is_set() else None)
+        return RunStopped(self._called.run_id, self._stopping.by if self._stopping.is_set() else None)

@@ -16,6 +16,7 @@ from ..domain.identifiers import GrantId, OperationId
 from ..domain.operation.repeat_guard import freely_repeated, renamed_effect, repeated_effect
 from ..domain.operation.state import operations_of
 from ..domain.operation.watch_list import is_certain, unsettled_delivery
+from ..domain.own_copies import own
 from ..domain.reasons import ResponseCode
 from ..domain.sentences import SentenceId, render
 from ..domain.session.state import Session
@@ -95,7 +96,7 @@ class Preflight:
         """
         if unreadable is not None:
             return _unreadable(unreadable)
-        bound = self._catalog.bind(call.tool_name, call.args)
+        bound = self._catalog.bind(call.tool_name, own(call.args))
         match bound:
             case UnknownTool(name=name):
                 return Refused(ResponseCode.UNKNOWN_TOOL, render(SentenceId.UNKNOWN_TOOL, {"tool": name}))

@@ -16,6 +16,7 @@ from typing import Final
 from ..domain.errors import WriteRefused
 from ..domain.events.tool import Life, Observation, RecoveryMode
 from ..domain.identifiers import OperationId, RunId
+from ..domain.own_copies import own_event
 from ..domain.reasons import RecoveryReason, WriteRefusal
 from ..domain.recovery.bundle_rules import COMPLETED_BY, FILE_OBSERVATIONS, PARKED_BY
 from ..domain.tool_results import PreparedResult
@@ -25,6 +26,7 @@ from ..ports.supervisor import Supervisor
 from ..ports.tool_catalog import ToolCatalog
 from .async_ledger import AsyncLedger
 from .deliver_again import DeliverAgain, Delivery, same_tool
+from .in_thread import in_thread
 from .looking_up import looked_up_within, tidied
 from .ownership import Owned
 from .reconcilers import Reconcilers
@@ -32,7 +34,6 @@ from .reconciliation import Completed, Left, LeftAlone, NowParked, OperationReco
 from .recovery_bundle import Attempt, Seen, bundle_of
 from .spines import Spines
 from .stopping import OBSERVE_SECONDS_MAX, Stopping
-from .supervised_calls import in_thread
 from .uncertain_operations import Uncertain, UncertainOperations
 
 RUN_AGAIN: Final = "safepoint.run_again"
@@ -190,7 +191,7 @@ class ReconcileOperations:
             return LeftAlone(Left.NO_RECONCILER, f"nobody here knows the contract {contract.contract_id}")
         if seen.unusable_workspace is not None and contract.mode is RecoveryMode.RECONCILE:
             return seen.unusable_workspace  # parking is for good, and the folder may come back
-        asked = AskedOperation(seen.call, seen.dispatch, seen.workspace, seen.workspace_identity, seen.later)
+        asked = _asked(seen)
         observed = await looked_up_within(self._observe_seconds_max, reconciler, asked, stopping)
         if isinstance(observed, LeftAlone):
             return observed
@@ -233,6 +234,13 @@ class ReconcileOperations:
                 codes=codes,
             )
         )
+
+
+def _asked(seen: Uncertain) -> AskedOperation:
+    """What a reconciler is asked about; it may do with it what it likes."""
+    later = tuple(map(own_event, seen.later))
+    where = (seen.workspace, seen.workspace_identity)
+    return AskedOperation(own_event(seen.call), own_event(seen.dispatch), *where, later)
 
 
 def misfit(mode: RecoveryMode, observed: Observed) -> str | None:

@@ -113,7 +113,10 @@ class RecordedRun:
         return self._stopping.by if self._stopping.is_set() else None
 
     def history(self) -> tuple[Item, ...]:
-        """What the model is to be shown next, in no provider's format; calls without an answer are not in it."""
+        """What the model is to be shown next, in no provider's format; calls without an answer are not in it.
+
+        The items are the run's own: whoever hands them on makes a copy, or a provider's messages.
+        """
         return self._parts.history.items()
 
     def check(self) -> None:
@@ -166,7 +169,7 @@ class RecordedRun:
         self._text = step.text or self._text
         self._calls.asked(step.calls)
         await self._bind(step)
-        return step
+        return step.handed_out()
 
     async def _bind(self, step: Step) -> None:
         """Check the calls, and keep what the workspace holds before the first of them may write."""

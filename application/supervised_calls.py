@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
-
-import anyio
-from anyio import CapacityLimiter, to_thread
 
 from ..domain.events.event import Json
-from ..domain.tool_results import PreparedResult, prepare_result, refused
+from ..domain.tool_results import PreparedResult, as_stored, prepare_result, refused
 from ..ports.supervised import Overness, SupervisedExit, Work
 from ..ports.supervisor import SupervisedSlot, WorkNotStarted
 from ..ports.tool_catalog import BoundCall, Settled, SupervisedCall, ToolContext
 from .abandonable_call import AbandonableCall, Returned
+from .in_thread import in_thread
 from .stopping import Stopping
 from .waiting import NotOver, Waited, ended_early, wait
 
 LAST_WORDS_SECONDS = 1.0
 """How long the end of work that was ended may take to arrive."""
-
-ResultT = TypeVar("ResultT")
 
 
 class SupervisedCalls:
@@ -77,7 +72,8 @@ class SupervisedCalls:
 
     async def _detached(self, detach: Callable[..., Settled], context: ToolContext, slot: SupervisedSlot) -> Settled:
         try:
-            return detach(await in_thread(slot.living), context)
+            settled = detach(await in_thread(slot.living), context)
+            return settled._replace(result=as_stored(settled.result))
         except Exception as error:  # it runs, and its handle is not known
             raise NotOver from error
 
@@ -104,7 +100,8 @@ class SupervisedCalls:
 
 def _settled(bound: BoundCall, call: SupervisedCall, end: SupervisedExit, context: ToolContext) -> Settled:
     try:
-        return call.settle(end, context)
+        settled = call.settle(end, context)
+        return settled._replace(result=as_stored(settled.result))
     except Exception as error:  # reading the end is the tool's own code
         if end.left_running:
             raise NotOver from error
@@ -117,10 +114,3 @@ def _with_last_words(answer: PreparedResult, said: PreparedResult) -> PreparedRe
     return replace(
         answer, result=both.result, original_length=both.original_length, original_digest=both.original_digest
     )
-
-
-async def in_thread(work: Callable[[], ResultT]) -> ResultT:
-    """Call something that blocks for a bounded time, off the event loop, and await it whatever else happens."""
-    with anyio.CancelScope(shield=True):
-        result = await to_thread.run_sync(work, limiter=CapacityLimiter(1))
-    return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)

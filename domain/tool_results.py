@@ -68,6 +68,15 @@ def prepare_result(value: object, *, effect: Effect = Effect.DONE, bytes_max: in
     )
 
 
+def as_stored(prepared: PreparedResult) -> PreparedResult:
+    """The same where somebody else prepared it: its result as it is read from the store, and nobody else's.
+
+    Raises:
+        CanonicalError: the result is no strict JSON.
+    """
+    return replace(prepared, result=canonical.decode_canonical(canonical.encode(prepared.result)))
+
+
 def unkept_result(detail: str, *, effect: Effect = Effect.DONE) -> PreparedResult:
     """Prepare the answer for a result that has no strict JSON form, or whose formatting failed or did not end."""
     said = render(SentenceId.RESULT_NOT_STRICT_JSON, {"detail": sayable(detail)})

@@ -13,6 +13,7 @@ from ...application.open_call import OpenCall
 from ...application.recorded_run import RecordedRun as Recorded
 from ...domain.events.tool import ToolCalled
 from ...domain.identifiers import RunId, SessionId
+from ...domain.own_copies import own_items
 from ...domain.replay.items import Item
 from ...ports.model_step import StepFinished
 from .happenings import ContentNotBound
@@ -78,14 +79,17 @@ class RecordedRun:
     def history(self, format: Format | None = None) -> tuple[Item, ...] | list[Any]:  # noqa: A002 (it is the word for it)
         """What the model is to be shown next: earlier turns, this one's message, and what it did since.
 
-        Calls without an answer are not in it. Each answer that is, is committed.
+        Calls without an answer are not in it. Each answer that is, is committed. It is a copy: whatever becomes of it,
+        the run and what its model is shown next stay what they are.
 
         Args:
             format: of the provider's package; None for items in no provider's format. The system prompt stands first in
                 `openai-chat`, and is a parameter of the request in the others.
         """
         items = self._recorded.history()
-        return items if format is None else messages(items, format, system_prompt=self._agent.system_prompt)
+        if format is None:
+            return own_items(items)
+        return messages(items, format, system_prompt=self._agent.system_prompt)
 
     def check(self) -> None:
         """Do nothing while the model may be asked for another step.

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
+from ...domain.own_copies import own
 from ...domain.replay.items import CallItem, MessageItem, PartItem, ResultItem, TextItem, ThinkingItem
 from ...domain.replay.legality import Message, ModelStep, steps_of
 from ...ports.model_provider import OfferedTool
@@ -158,7 +159,7 @@ def _part_block(part: PartItem, ids: SentCallIds, names: SentToolNames) -> dict[
 def _thinking_block(item: ThinkingItem) -> dict[str, Json] | None:
     options = item.provider_options
     if isinstance(options, dict) and options.get("type") == "redacted_thinking":
-        return dict(options)
+        return own(options)
     if item.signature is None:
         return None
     return {**kept_in(KEPT, options), "type": "thinking", "thinking": item.text, "signature": item.signature}
@@ -172,7 +173,7 @@ def _text_block(item: TextItem) -> dict[str, Json] | None:
 
 
 def _call_block(item: CallItem, ids: SentCallIds, names: SentToolNames) -> dict[str, Json]:
-    args = arguments_value(item)
+    args = own(arguments_value(item))
     return {
         **kept_in(KEPT, item.provider_options),
         "type": "tool_use",
@@ -183,7 +184,7 @@ def _call_block(item: CallItem, ids: SentCallIds, names: SentToolNames) -> dict[
 
 
 def _result_block(item: ResultItem, ids: SentCallIds) -> dict[str, Json]:
-    content: Json = item.result if _is_content(item.result) else result_text(item.result)
+    content: Json = own(item.result) if _is_content(item.result) else result_text(item.result)
     block: dict[str, Json] = {"type": "tool_result", "tool_use_id": ids.result(item.call_id), "content": content}
     if item.is_error:
         # The API refuses an error that says nothing.

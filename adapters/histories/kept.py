@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...domain.events.event import Json
+from ...domain.own_copies import own
 
 
 def kept_beside(key: str, members: Mapping[str, Json], *known: str) -> Json:
@@ -14,6 +15,6 @@ def kept_beside(key: str, members: Mapping[str, Json], *known: str) -> Json:
 
 
 def kept_in(key: str, options: Json) -> dict[str, Json]:
-    """What provider options keep under the key; empty where that is nothing."""
+    """A copy of what provider options keep under the key; empty where that is nothing."""
     kept = options.get(key) if isinstance(options, dict) else None
-    return dict(kept) if isinstance(kept, dict) else {}
+    return own(kept) if isinstance(kept, dict) else {}

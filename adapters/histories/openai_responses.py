@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...domain.events.event import Json
+from ...domain.own_copies import own
 from ...domain.replay.items import CallItem, MessageItem, PartItem, ResultItem, ThinkingItem
 from ...domain.replay.legality import Message, steps_of
 from ...ports.model_step import ThinkingBlock
@@ -110,7 +111,7 @@ def _part(part: PartItem, ids: SentCallIds, names: SentToolNames) -> Iterator[di
         yield _call(part, ids, names)
     elif isinstance(part, ThinkingItem):
         if isinstance(part.provider_options, dict) and part.provider_options.get("type") == "reasoning":
-            yield dict(part.provider_options)
+            yield own(part.provider_options)
     else:
         kept = kept_in(KEPT, part.provider_options)
         if "type" in kept and not part.text:  # an item of another kind, which stands for itself

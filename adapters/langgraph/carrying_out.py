@@ -15,6 +15,7 @@ from ...application.call_answers import CallRefused
 from ...application.current_call import handed
 from ...application.open_call import OpenCall
 from ...domain.events.tool import ToolCalled
+from ...domain.own_copies import own
 from ...ports.tool_catalog import BoundCall, ToolCatalog
 from ..embedding.cancelled_body import ends_when_cancelled
 from .messages import result_id, shown
@@ -62,7 +63,7 @@ async def carried_out(
 
 def _in_order(turn: Turn, catalog: ToolCatalog, call: ToolCalled) -> AbstractAsyncContextManager[object]:
     """Calls that may have an effect run one after the other, in call order; readers wait for nobody."""
-    bound = catalog.bind(call.tool_name, call.args)
+    bound = catalog.bind(call.tool_name, own(call.args))
     reads = isinstance(bound, BoundCall) and not bound.needs_permission
     return nullcontext() if reads else turn.order
 

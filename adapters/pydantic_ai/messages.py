@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
 
 from ...domain.events.event import Json
 from ...domain.events.model import Usage
+from ...domain.own_copies import own
 from ...domain.replay.history import Replay
 from ...domain.replay.items import CallItem, Item, ResultItem, TextItem, ThinkingItem
 from ...ports.model_step import Block, CallBlock, StepFinished, TextBlock, ThinkingBlock
@@ -108,10 +109,10 @@ def _part(item: TextItem | ThinkingItem | CallItem) -> ModelResponsePart:
         case ThinkingItem():
             return ThinkingPart(item.text, signature=item.signature, **kept)
         case CallItem():
-            arguments = item.args_text if item.args_text is not None else item.args
+            arguments = item.args_text if item.args_text is not None else own(item.args)
             return ToolCallPart(item.tool_name, arguments, tool_call_id=item.call_id, **kept)  # type: ignore[arg-type]
 
 
 def _result(item: ResultItem) -> ToolReturnPart[Any]:
     outcome: Any = "failed" if item.is_error else "success"
-    return ToolReturnPart(item.tool_name, item.result, tool_call_id=item.call_id, outcome=outcome)
+    return ToolReturnPart(item.tool_name, own(item.result), tool_call_id=item.call_id, outcome=outcome)

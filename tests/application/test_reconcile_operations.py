@@ -38,6 +38,7 @@ from safepoint.domain.events.tool import (
     ToolResponded,
 )
 from safepoint.domain.identifiers import OperationId
+from safepoint.domain.operation.state import operation_by_id
 from safepoint.domain.reasons import ParkReason, RecoveryReason
 from safepoint.domain.recovery.verdict import VerdictStatus
 from safepoint.domain.tool_results import RESULT_BYTES_MAX, PreparedResult
@@ -47,6 +48,7 @@ from safepoint.ports.provider_failures import ProviderFailed
 from safepoint.ports.reconciler import AskedOperation, Observed, Reconciler
 from safepoint.ports.tool_catalog import ToolContext
 
+from ..changing import change_all
 from .counted_tools import Counted
 from .wiring import SESSION, WORKSPACE, Process, World, beside, check_sound, go, until
 
@@ -188,6 +190,29 @@ def keyed(keys: list[str], *answers: object) -> Any:
         return answer
 
     return tool(**IDEMPOTENT)(act)
+
+
+def test_what_a_tool_is_told_of_its_call_is_its_own_at_each_delivery() -> None:
+    """It changes the evidence that it finds again: what T1 recorded of it stays what it is."""
+    world = World()
+    found: list[Any] = []
+
+    @tool(**IDEMPOTENT, evidence=lambda arguments, workspace: {"found": []})
+    def act(context: ToolContext, n: int) -> str:
+        """Act."""
+        change_all(context.evidence)
+        (dispatch,) = here.ledger.run(here.head()).dispatches.values()
+        found.append(dispatch.evidence)
+        return "acted"
+
+    here = Process(world)
+    here.events_store.fail_at(ToolResponded.topic, Failure.FULL)
+    with pytest.raises(StoreFull):
+        go(lambda: here.turn("go", PlannedModel([ACT]), [act]))
+    here.die()
+    here = Process(world)
+    assert isinstance(became(here, [act]), Completed)
+    assert found == [{"found": []}] * 2
 
 
 def test_an_idempotent_call_is_delivered_again_with_the_recorded_key_and_recorded_before() -> None:
@@ -336,6 +361,32 @@ def test_what_matches_is_tidied_and_finalized_and_the_tool_is_not_run(observatio
     assert asked.workspace == Path(WORKSPACE)
     assert asked.workspace_identity is not None
     check_sound(process, run_id)
+
+
+def test_what_a_reconciler_is_asked_and_answers_is_its_own() -> None:
+    """It changes what it was given, and before the commit what it gave."""
+    world, act = World(), Counted(recovery="reconcile")
+    operation_id = left_unsettled(world, act.function)
+    answer: Any = {"path": ["a.txt"]}
+    kept: list[Any] = []
+
+    class Changing(Looking):
+        def observe(self, asked: AskedOperation) -> Observed:
+            assert change_all(asked) > 1
+            known = operation_by_id(process.ledger.run(process.head()), operation_id)
+            if known is not None and known.called is not None and known.dispatch is not None:
+                kept.append((known.called.args, known.dispatch.contract.parameters))
+            return super().observe(asked)
+
+        def tidy(self, asked: AskedOperation) -> None:
+            change_all(answer)
+
+    found = Observed(Observation.MATCHES_EXPECTED_STATE, PreparedResult(answer, is_error=False, effect=Effect.DONE))
+    process = Process(world, reconcilers=[Changing(found)])
+    assert isinstance(became(process), Completed)
+    assert kept == [({"n": 1}, {})]
+    (response,) = process.responses(process.head())
+    assert response.result == {"path": ["a.txt"]}
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ from safepoint.adapters.pydantic_ai import AgentUnsupported, NotRecordable, Reco
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.reasons import FailureClass
 
+from ...changing import change_all
 from .agents import agent, opened, paying
 
 PAID = ModelResponse([TextPart("Paid.")])
@@ -533,6 +534,9 @@ def test_thinking_and_what_only_the_provider_understands_come_back_as_they_were(
     messages = history(left.items)
     assert messages[1].parts == response.parts
     assert isinstance(messages[2], ModelRequest)
+    before = repr(left.items)
+    assert change_all(messages) > 2
+    assert repr(left.items) == before  # the messages are the agent's
 
 
 def test_too_many_retries_leave_a_run_whose_calls_are_answered(tmp_path: Path) -> None:
