@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
+
 from ...application.export_session import ExportEnd, claim_of
 from ...domain import canonical
 from ...domain.events.catalogue import MalformedEvent, UnknownEventType, event_from
@@ -17,11 +19,15 @@ from ...domain.recovery.facts import Called, Fact
 from ...domain.sealing import FIRST_PREVIOUS_DIGEST, SealedEvent, digest_of
 from ...ports.history_format import FindingCode, History, HistoryFormat, Place, ReadRun
 from .contents import Members, members_of, text_in
+from .exact_json import storable
 from .export_lines import BEGIN, END, end_of
 from .lines import Reading, objects_of
 from .sniffing import first_objects
 from .transcript import session_named, session_named_by
 
+_ANY_VERSION = BEGIN.rpartition(".")[0] + "."
+_HEADER = frozenset({"type", "session_id", "redacted", "heads"})
+_EVENT_LINE = frozenset({"digest", "event", "sequence", "stream"})
 _SEALS = frozenset({"type", "sequence", "previous_digest"})
 _RUN = run_stream(RunId(""))
 
@@ -46,7 +52,7 @@ class SafepointExport(HistoryFormat):
 
     def recognises(self, data: bytes) -> bool:
         """See `HistoryFormat`."""
-        return any(found.get("type") == BEGIN for found in first_objects(data)[:1])
+        return any(_begins_export(text_in(found, "type")) for found in first_objects(data)[:1])
 
     def read(self, data: bytes, session_id: SessionId | None = None) -> History:
         """See `HistoryFormat`; the session is the file's own, for its ids stand in what was sealed."""
@@ -61,6 +67,7 @@ class _Export:
         self._places: dict[str, Place] = {}
         self._header: Members = {}
         self._ended: Place | None = None
+        self._is_other_version = False
 
     def read(self) -> History:
         for place, line in objects_of(self._data, self._reading):
@@ -81,13 +88,22 @@ class _Export:
 
     def _take(self, place: Place, line: Members) -> None:
         kind = line.get("type")
+        if self._is_other_version:
+            return  # which is told
         if self._ended is not None:
             self._tell(FindingCode.DIGEST_MISMATCH, place, "something stands behind the end")
         elif kind == BEGIN and not self._header:
             self._header = line
+            if not _is_header(line):
+                self._tell(FindingCode.UNKNOWN_SHAPE, place, "it is no header of an export")
+        elif not self._header and _begins_export(text_in(line, "type")):
+            self._is_other_version = True
+            self._tell(FindingCode.UNKNOWN_TYPE, place, f"{storable(str(kind))[:80]!r}, where {BEGIN!r} is read here")
         elif kind == END:
             self._end(place, line)
         elif "event" in line and self._header:
+            if not line.keys() - _EVENT_LINE <= ({"args_hash"} if self._header.get("redacted") is True else set()):
+                self._tell(FindingCode.UNKNOWN_SHAPE, place, "a member that no export has beside an event")
             self._event(place, line)
         else:
             code = FindingCode.UNKNOWN_TYPE if isinstance(kind, str) else FindingCode.UNKNOWN_SHAPE
@@ -150,13 +166,15 @@ class _Export:
         """Every stream must come as far as the header says, and the file to its end."""
         last = Place(self._reading.lines or 1, len(self._data))
         heads = self._header.get("heads")
-        for value in heads if isinstance(heads, list) else []:
-            head = members_of(value)
+        named = [members_of(value) for value in heads] if isinstance(heads, list) else []
+        for name in self._streams.keys() - {text_in(head, "stream") for head in named}:
+            self._tell(FindingCode.EVENTS_MISSING, last, f"the header names no end of {name}")
+        for head in named:
             name = text_in(head, "stream") or ""
             stream = self._streams.get(name, _Stream())
             if (len(stream.sealed), stream.digest) != (head.get("events"), head.get("digest")) and not stream.broken:
                 self._tell(FindingCode.EVENTS_MISSING, last, f"{name} ends at event {len(stream.sealed)}")
-        if self._ended is None and self._reading.lines:
+        if self._ended is None and self._reading.lines and not self._is_other_version:
             self._tell(FindingCode.EVENTS_MISSING, last, "the end of the export is missing")
 
     def _run(self, name: str) -> ReadRun:
@@ -167,3 +185,24 @@ class _Export:
 
     def _tell(self, code: FindingCode, place: Place, detail: str) -> None:
         self._reading.tell(code, place, detail)
+
+
+def _begins_export(kind: str | None) -> bool:
+    """Whether a line begins an export of this or another version."""
+    return kind is not None and kind.startswith(_ANY_VERSION) and kind != END
+
+
+def _is_header(line: Members) -> bool:
+    """Whether a first line is one as this program writes it; who adds or leaves out something may mean something."""
+    heads, session_id = line.get("heads"), text_in(line, "session_id")
+    if not isinstance(heads, list) or not all(map(_is_head, heads)) or session_id is None:
+        return False
+    own = [text_in(members_of(head), "stream") for head in heads[:1]]
+    shaped = line.keys() - {"foreign"} == _HEADER and line.get("foreign", True) is True
+    return shaped and isinstance(line.get("redacted"), bool) and own == [session_stream(SessionId(session_id))]
+
+
+def _is_head(value: JsonValue) -> bool:
+    head = members_of(value)
+    kinds = {name: type(member) for name, member in head.items()}
+    return kinds == {"stream": str, "events": int, "digest": str}

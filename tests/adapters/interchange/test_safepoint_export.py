@@ -149,3 +149,58 @@ def test_a_redacted_export_keeps_the_original_digests() -> None:
 def test_a_redacted_export_still_cannot_lose_an_event() -> None:
     listed = exported(redacted=True).splitlines(keepends=True)
     assert judged(b"".join(listed[:9] + listed[10:])).history.unreadable
+
+
+def forged(data: bytes, line: int, **changes: Any) -> bytes:
+    """The export with members of one line changed, or None ones taken away, and its end made to fit."""
+    *listed, end = [json.loads(one) for one in data.splitlines()]
+    listed[line - 1] = {name: value for name, value in (listed[line - 1] | changes).items() if value is not None}
+    body = b"".join(canonical.encode(one) + b"\n" for one in listed)
+    return body + canonical.encode(end | {"digest": canonical.sha256_hex(body)}) + b"\n"
+
+
+def test_a_forged_export_that_changes_nothing_is_taken() -> None:
+    assert findings(judged(forged(exported(), 1))) == []
+    assert findings(judged(forged(exported(redacted=True), 1))) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"heads": None},
+        {"heads": []},
+        {"heads": [{"stream": "x"}]},
+        {"redacted": "no"},
+        {"redacted": None},
+        {"foreign": False},
+        {"more": 1},
+        {"session_id": "another"},
+    ],
+)
+def test_a_header_is_exactly_what_an_export_writes(changes: dict[str, Any]) -> None:
+    judgement = judged(forged(exported(), 1, **changes))
+    assert findings(judgement)[0] == ("unknown_shape", 1)
+    assert exit_status(judgement) in {2, 4}
+
+
+def test_a_stream_whose_end_the_header_does_not_name_is_not_whole() -> None:
+    data = exported()
+    heads = json.loads(data.splitlines()[0])["heads"]
+    assert ("events_missing", len(data.splitlines())) in findings(judged(forged(data, 1, heads=heads[:-1])))
+
+
+@pytest.mark.parametrize("more", [{"more": 1}, {"args_hash": "0" * 64}])
+def test_a_member_that_no_export_has_is_told(more: dict[str, Any]) -> None:
+    judgement = judged(forged(exported(), 3, **more))
+    assert findings(judgement) == [("unknown_shape", 3)]
+    assert exit_status(judgement) == 4
+
+
+@pytest.mark.parametrize("format_name", ["auto", "safepoint"])
+def test_an_export_of_another_version_is_named(format_name: str) -> None:
+    data = exported().replace(b"safepoint.export.v1", b"safepoint.export.v2").replace(b"end.v1", b"end.v2")
+    judgement = judged(data, format_name)
+    [told] = judgement.history.findings
+    assert (told.code, told.place.line) == ("unknown_type", 1)
+    assert "'safepoint.export.v2', where 'safepoint.export.v1' is read here" in told.detail
+    assert exit_status(judgement) == 2
