@@ -141,8 +141,9 @@ class AutoResume:
     async def _try(self, interrupted: Interrupted, failed: Callable[[Exception], None]) -> None:
         driven: list[LiveRun] = []
         try:
-            agent = await self._agent_of(interrupted)
+            agent = await to_thread.run_sync(self._automatic.agent_for, interrupted)
             if agent is None:
+                await self._leave(interrupted)
                 return
             result = await self._resume(interrupted, agent, driven.append)
             if isinstance(result, Parked):
@@ -173,17 +174,11 @@ class AutoResume:
             result = await self._admit(work)
         return result  # noqa: RET504 (by its type, a scope might swallow an error and go on)
 
-    async def _agent_of(self, interrupted: Interrupted) -> Agent | None:
-        agent: Agent | None = None
-        try:
-            agent = await to_thread.run_sync(self._automatic.agent_for, interrupted)
-        finally:
-            if agent is None:
-                await self._leave(interrupted)
-        return agent
-
     async def _leave(self, interrupted: Interrupted) -> None:
-        """This host goes on with it no more: it waits for a person; or for repair, where something may be begun."""
+        """This host goes on with it no more: it waits for a person; or for repair, where something may be begun.
+
+        Not where it was only cancelled: a try that was not begun is the next start's (ADR 0042).
+        """
         await in_thread(partial(self._ownership.give_up_unused, interrupted.session_id))
 
 

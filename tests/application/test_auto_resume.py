@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
 from safepoint.adapters.memory.tables import Failure
@@ -225,6 +227,41 @@ def test_what_a_closing_host_had_not_begun_is_tried_by_the_next(monkeypatch: pyt
     hosted(second)
     assert became(second) == ["done"]
     assert {one.session_id for one in (*first.became, *second.became)} == {SESSION, OTHER}
+
+
+def test_what_a_closing_host_was_still_finding_an_agent_for_is_tried_by_the_next() -> None:
+    """Cancelled while it waits for a thread, and at its first checkpoint: not having begun is not giving it up."""
+    world = World()
+    names = [SESSION, OTHER, SessionId("s3")]
+    for name in names:
+        interrupted(world, name)
+    closing = Hosting(world)
+    asked: list[SessionId] = []
+    go_on = threading.Event()
+
+    def agent_for(one: Interrupted) -> Any:
+        asked.append(one.session_id)
+        assert go_on.wait(30)
+        return closing.agent_for(one)
+
+    async def closed_early() -> None:
+        to_thread.current_default_thread_limiter().total_tokens = 1  # a host whose threads are all at work
+        async with anyio.create_task_group() as group:
+            async with closing.host(auto=True, agent_for=agent_for) as host:
+                await until(lambda: bool(asked))
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(host.aclose)
+                await anyio.wait_all_tasks_blocked()
+                go_on.set()
+                await host.aclose()
+
+    go(closed_early)
+    me = closing.ownership.incarnation.incarnation_id
+    assert (list(closing.models), {closing.owner(name) for name in names}) == ([SESSION], {me})
+    closing.die()
+    process = Hosting(world)
+    hosted(process)
+    assert sorted(process.models) == sorted(names)
 
 
 def test_what_is_not_tried_is_given_up_at_once_and_not_tried_by_the_next_host() -> None:
