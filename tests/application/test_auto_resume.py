@@ -246,14 +246,13 @@ def test_what_a_closing_host_was_still_finding_an_agent_for_is_tried_by_the_next
 
     async def closed_early() -> None:
         to_thread.current_default_thread_limiter().total_tokens = 1  # a host whose threads are all at work
-        async with anyio.create_task_group() as group:
-            async with closing.host(auto=True, agent_for=agent_for) as host:
-                await until(lambda: bool(asked))
-                await anyio.wait_all_tasks_blocked()
-                group.start_soon(host.aclose)
-                await anyio.wait_all_tasks_blocked()
-                go_on.set()
-                await host.aclose()
+        async with anyio.create_task_group() as group, closing.host(auto=True, agent_for=agent_for) as host:
+            await until(lambda: bool(asked))
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(host.aclose)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+            await host.aclose()
 
     go(closed_early)
     me = closing.ownership.incarnation.incarnation_id
