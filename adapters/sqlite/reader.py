@@ -230,8 +230,10 @@ class Readers:
         """A connection in a transaction of this moment.
 
         When the last of other processes closes the store, SQLite takes its WAL away; whoever opens it at that very
-        instant is told that it cannot be read. That passes, so it is tried again before it is believed.
+        instant is told that it cannot be read. That passes, so it is tried again before it is believed; but who has
+        waited for a lock as long as was asked for waits no second time.
         """
+        deadline = time.monotonic() + max(self._busy_timeout_seconds, OPENING_TRIES * OPENING_WAIT_SECONDS)
         for tries_left in range(OPENING_TRIES - 1, -1, -1):
             connection: sqlite3.Connection | None = None
             try:
@@ -243,7 +245,8 @@ class Readers:
             except BaseException as error:
                 if connection is not None:
                     self._give_back(connection, here, reusable=False)
-                if not tries_left or not isinstance(error, StoreUnavailable) or isinstance(error, StoreVersionOlder):
+                passes = isinstance(error, StoreUnavailable) and not isinstance(error, StoreVersionOlder)
+                if not tries_left or not passes or time.monotonic() >= deadline:
                     raise
                 time.sleep(OPENING_WAIT_SECONDS)
         raise AssertionError("the last try raises")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -370,6 +371,20 @@ def test_many_who_make_a_store_at_once_make_one(path: Path) -> None:
     assert stores[0].condition()[4:] == (24, 24)
     for store in stores:
         store.close()
+
+
+@both
+def test_whoever_meets_a_lock_waits_for_it_once(
+    path: Path, recorded: RecordedSession, store: SqliteStore, raw: sqlite3.Connection, opening: Callable[..., object]
+) -> None:
+    store.close()
+    raw.execute("PRAGMA locking_mode = EXCLUSIVE")
+    raw.execute("BEGIN EXCLUSIVE")
+    raw.execute("UPDATE sessions SET head_kind = head_kind")
+    begun = time.monotonic()
+    with pytest.raises(StoreUnavailable, match="keeps it locked"):
+        opening(path, busy_timeout_seconds=1.0)
+    assert 1.0 <= time.monotonic() - begun < 3.0
 
 
 def test_a_store_opened_for_reading_writes_nothing(path: Path, recorded: RecordedSession, store: SqliteStore) -> None:
