@@ -52,14 +52,15 @@ class Supervision:
         """Serve the owner until nothing is left to hold the lock for."""
         self._link.send({"is": "ready", "pid": os.getpid()})
         while not self._over:
+            if self._work is None and (self._link.gone or self.asked_to_end):
+                self._never_started()  # before any wait: of an owner that died before it was looked at nothing comes
+                break
             ready = self._wait()
             for message in self._link.receive(ready):
                 self._obey(message)
             self._link.flush()
             if self._work is not None:
                 self._serve(self._work, ready)
-            elif self._link.gone or self.asked_to_end:
-                self._never_started()
         self._link.flush_all()
 
     def _obey(self, message: dict[str, object]) -> None:

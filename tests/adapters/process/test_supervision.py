@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from safepoint.adapters.process import process_table
+from safepoint.adapters.process import process_table, supervisor_main
 from safepoint.adapters.process.supervisor import ProcessSupervisor
 from safepoint.domain.identifiers import OperationId
 from safepoint.ports.contract_kit.supervisor import eventually
@@ -361,6 +364,35 @@ class TestTheStart:
         (tmp_path / "file").touch()
         with pytest.raises(SupervisorUnavailable):
             ProcessSupervisor(tmp_path / "file").prepare(OPERATION)
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_supervisor_whose_owner_died_before_it_was_looked_at_ends_and_lets_its_lock_go(
+    supervisor: ProcessSupervisor, monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
+    """Its pipes may be held by a forked child of the owner, or have no other end any more."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    supervisor._folder.make()
+    with monkeypatch.context() as as_the_dead:
+        as_the_dead.setattr(os, "getpid", lambda: dead.pid)
+        settings = json.dumps(supervisor._settings(OPERATION))
+    program = subprocess.Popen(
+        [sys.executable, "-I", "-S", supervisor_main.__file__, settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    if not listens:
+        program.stdin.close()
+        program.stdout.close()
+    try:
+        assert program.wait(30) == 0
+    finally:
+        program.kill()
+        program.wait()
+        program.stdin.close()
+        program.stdout.close()
+    assert supervisor.probe_over(OPERATION) is Overness.OVER
 
 
 def process_is_stopped(pid: int) -> bool:
