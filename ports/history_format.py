@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -121,13 +121,15 @@ class ReadRun:
     Attributes:
         facts: what the scanner is fed, in the order of the file; also what no event of ours can hold.
         sealed: the run as a store would keep it: an opening event first, a terminal event where there is one.
-        places: by the ids of facts and events.
+        places: by the ids of facts and events; of an id that stands several times, the first.
+        repetitions: the others, in order.
     """
 
     identity: ExecutionIdentity
     facts: tuple[Fact, ...]
     sealed: tuple[SealedEvent, ...]
     places: Mapping[str, Place] = field(default_factory=dict)
+    repetitions: Mapping[str, Sequence[Place]] = field(default_factory=dict)
 
     @property
     def events(self) -> list[RunEvent]:

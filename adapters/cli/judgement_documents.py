@@ -10,6 +10,7 @@ from ...application.judge_history import Judgement
 from ...application.judged_lineage import JudgedRun
 from ...domain.explanations import explain
 from ...domain.planning.outcome import Reason
+from ...domain.reasons import LedgerIssue
 from ...domain.recovery.verdict import Verdict
 from ...domain.replay.items import Item, fields_of
 from ...ports.history_format import Finding, Place
@@ -95,14 +96,18 @@ def of_findings(findings: Iterable[Finding]) -> list[Json]:
 def of_issues(judgement: Judgement) -> Iterator[Json]:
     """Where facts contradict one another."""
     for run in judgement.runs:
+        again = {event_id: iter(places) for event_id, places in run.read.repetitions.items()}
         for issue in run.resolution.issues:
+            place = run.read.places.get(issue.event_id)
+            if issue.code is LedgerIssue.DUPLICATE_EVENT_ID and issue.event_id in again:
+                place = next(again[issue.event_id], place)
             yield {
                 "code": issue.code.value,
                 "run_id": run.read.identity.run_id,
                 "event_id": issue.event_id,
                 "call_id": issue.call_id,
                 "operation_id": issue.operation_id,
-                **_of_place(run.read.places.get(issue.event_id)),
+                **_of_place(place),
             }
 
 

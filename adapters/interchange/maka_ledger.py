@@ -108,8 +108,10 @@ def _read_run(envelopes: Sequence[Envelope], naming: _Naming, previous: ReadRun 
     making = MakaEvents(f"{identity.session_id}\0{identity.run_id}")
     events: list[RunEvent] = []
     places: dict[str, Place] = {}
+    repetitions: dict[str, list[Place]] = {}
     for place, envelope in envelopes:
-        places.setdefault(_text(envelope, "id") or "", place)
+        if places.setdefault(envelope_id := _text(envelope, "id") or "", place) is not place:
+            repetitions.setdefault(envelope_id, []).append(place)
         try:
             for event in making.events_of(envelope):
                 if isinstance(event, Noted):
@@ -126,7 +128,7 @@ def _read_run(envelopes: Sequence[Envelope], naming: _Naming, previous: ReadRun 
         reading.tell_once(FindingCode.TERMINAL_ADDED, envelopes[-1][0], failure.value)
         events.append(ending(identity, last, RunStatus.FAILED, failure))
     events.insert(0, opening(identity, first, Setting("maka"), None, previous))
-    return ReadRun(identity, facts, sealed_run(events, places, reading), places)
+    return ReadRun(identity, facts, sealed_run(events, places, reading), places, repetitions)
 
 
 def _text(members: Members, name: str) -> str | None:

@@ -46,6 +46,14 @@ def test_an_empty_file_is_called_empty(program: Program) -> None:
     assert "The file is empty" in program.bare("judge", file).err
 
 
+def test_an_item_that_is_no_object_is_shown_with_its_place(program: Program) -> None:
+    file = program.folder / "history.json"
+    file.write_text('[{"role": "user", "content": "go"},\n42, null]')
+    ran = program.bare("judge", file)
+    assert "Unreadable: line 2, byte 36, messages[1] [not_an_object]: it is a number" in ran.out
+    assert "Unreadable: line 2, byte 40, messages[2] [not_an_object]: it is null" in ran.out
+
+
 def test_a_torn_line_is_said_to_end(worked: Program, export: Path) -> None:
     export.write_bytes(export.read_bytes()[:-20])
     told = worked.bare("judge", export, "--json").document["findings"]

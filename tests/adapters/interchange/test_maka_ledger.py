@@ -10,7 +10,7 @@ from safepoint.domain.events.tool import RecoveryMode, ToolCalled, ToolDispatche
 from safepoint.domain.identifiers import SessionId
 from safepoint.domain.recovery.verdict import VerdictStatus
 
-from .reading import READ, SAMPLES, codes, events_of, exit_status, findings, judged, lines, statuses, verdicts
+from .reading import READ, SAMPLES, codes, events_of, exit_status, findings, issues, judged, lines, statuses, verdicts
 
 INTERRUPTED = (SAMPLES / "maka_interrupted.jsonl").read_bytes()
 
@@ -160,3 +160,8 @@ def test_a_call_id_that_no_event_can_have_is_told_also_in_an_earlier_run() -> No
     judgement = judged(lines(*first, said_by_user("v", "2", "run-2")))
     assert findings(judgement) == [("not_expressible", 2)]
     assert codes(judgement) == {"source_run_unreadable", "provider_replay_unsupported"}
+
+
+def test_an_id_that_stands_again_is_told_at_each_place_where_it_does() -> None:
+    judgement = judged(lines(*(said_by_user(event_id, "go") for event_id in ("e1", "e2", "e1", "e3", "e1"))), "maka")
+    assert issues(judgement) == [("duplicate_event_id", 3), ("duplicate_event_id", 5)]
