@@ -9,11 +9,11 @@ from anyio import to_thread
 
 from ..domain.budgets import NOTHING, Used
 from ..domain.commands import OpenRun
-from ..domain.errors import StoreUnavailable
+from ..domain.errors import StoreUnavailable, WriteRefused
 from ..domain.events.model import HostMessage, UserMessage
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL, Budgets, BudgetSet, Protocol, RunOpened
 from ..domain.events.session import GrantPosted, RunAdmitted, RunKind, SessionOpened
-from ..domain.identifiers import ClaimId, ExecutionIdentity
+from ..domain.identifiers import ClaimId, ExecutionIdentity, RunId
 from ..domain.replay.items import Item
 from ..ports.checkpoints import Checkpoint, NotKept
 from ..ports.event_store import EventStore
@@ -25,6 +25,9 @@ from .ownership import Owned
 from .spines import Spines
 from .start_proof import StartAttempt, StartProof
 from .turn_context import ALL, ContextChoice, MakeTurnContext, TurnContext
+
+READ_MAX = 16
+"""How often a session's history is read anew because the session moved on meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +115,38 @@ class StartTurn:
             WriteRefused: the session is open, or has another owner.
             StoreError: as the ledger says.
         """
-        session = await self._ledger.session(owned.session_id)
-        head = None if session.head is None else session.head.run_id
         identity = self._spines.identity(owned.session_id)
         if parent is not None:
             identity = identity._replace(run_id=parent.child_run)
-        make = partial(
-            self._context, owned.session_id, head, identity.run_id, agent, text, choice, given_up=session.abandoned
-        )
-        context = await to_thread.run_sync(make)
-        attempt = StartAttempt(self._command(owned, identity, agent, text, context, budgets, parent))
-        try:
-            receipt, proof = await attempt(self._ledger)
-        except StoreUnavailable:
-            receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
-        assert proof is not None  # its ids are of this attempt alone, and it has not given the proof before
-        granted = (await self._ledger.session(owned.session_id)).granted
-        return Begun(identity, owned, receipt, proof, context.history, tuple(granted.values()), budgets, parent=parent)
+        for _ in range(READ_MAX):
+            context = await self._read(owned, identity.run_id, agent, text, choice)
+            attempt = StartAttempt(self._command(owned, identity, agent, text, context, budgets, parent))
+            try:
+                receipt, proof = await attempt(self._ledger)
+            except StoreUnavailable:
+                receipt, proof = await attempt(self._ledger)  # now it can be known whether the first one was kept
+            except WriteRefused:
+                if await self._is_newest(owned, context):
+                    raise
+                continue  # a tool that nobody waits for any more told its outcome meanwhile: read that, too
+            assert proof is not None  # its ids are of this attempt alone, and it has not given the proof before
+            granted = tuple((await self._ledger.session(owned.session_id)).granted.values())
+            return Begun(identity, owned, receipt, proof, context.history, granted, budgets, parent=parent)
+        raise StoreUnavailable(f"the session moved on {READ_MAX} times while its history was read; try again")
+
+    async def _read(self, owned: Owned, new_run: RunId, agent: Agent, text: str, choice: ContextChoice) -> TurnContext:
+        session = await self._ledger.session(owned.session_id)
+        head = None if session.head is None else session.head.run_id
+        make = partial(self._context, owned.session_id, head, new_run, agent, text, choice, given_up=session.abandoned)
+        return await to_thread.run_sync(make)
+
+    async def _is_newest(self, owned: Owned, context: TurnContext) -> bool:
+        """Whether the session still ends where the history that was read of it does."""
+        head = (await self._ledger.session(owned.session_id)).head
+        if head is None or context.recorded is None:
+            return True
+        read, run = context.recorded.previous, await self._ledger.run(head.run_id)
+        return (read.run_id, read.high_water) == (head.run_id, run.sequence)
 
     def _command(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from safepoint.application.ownership import SessionBusy
 from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import RunLimits
 from safepoint.application.run_turn import TurnResult
-from safepoint.domain.errors import RefusedWithoutEffect
+from safepoint.domain.errors import RefusedWithoutEffect, WriteRefused
 from safepoint.domain.events.run import RunEnded, RunStatus
 from safepoint.domain.events.session import EffectWatched, NoticePosted, WatchStatus
 from safepoint.domain.events.tool import (
@@ -270,6 +271,49 @@ def test_a_turn_that_began_meanwhile_is_told_once_about_an_outcome_that_came_lat
         check_sound(process, result.run_id)
     assert len(told[0]) == 1
     assert "act" in told[0][0]
+
+
+def test_a_turn_that_reads_its_history_just_before_an_outcome_comes_late_reads_it_again(
+    stuck: Callable[..., Stuck], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act = stuck(timeout_seconds=SOON)
+    process = Process(cancel_bound_seconds=SOON)
+    ends_not_over(process, act)
+    read, looks = process.start._context, []
+
+    def read_and_be_overtaken(*args: Any, **named: Any) -> Any:
+        made = read(*args, **named)
+        looks.append(made)
+        act.let_go.set()
+        go(lambda: settled(process))
+        return made
+
+    monkeypatch.setattr(process.start, "_context", read_and_be_overtaken)
+    model = PlannedModel([says("I see.")])
+    result = go(lambda: process.turn("what now?", model))
+    assert result.outcome.status is RunStatus.COMPLETED
+    assert len(looks) == 2
+    assert "acted after all" in str(model.asked[0].request.history)
+    assert not [event for event in process.session_events() if isinstance(event, NoticePosted)]
+    check_sound(process, result.run_id)
+
+
+def test_a_turn_that_is_refused_for_what_it_is_does_not_read_its_history_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = Process()
+    go(lambda: process.turn("go", PlannedModel([says("done")])))
+    command, tries = process.start._command, []
+
+    def of_another_run(*args: Any) -> Any:
+        tries.append(args)
+        made = command(*args)
+        return replace(made, admitted=made.admitted.model_copy(update={"run_id": RunId("another")}))
+
+    monkeypatch.setattr(process.start, "_command", of_another_run)
+    with pytest.raises(WriteRefused, match="the admission is not of run"):
+        go(lambda: process.turn("again", PlannedModel([says("never")])))
+    assert len(tries) == 1
 
 
 def shown_as_unknown(process: Process, act: Stuck, first: RunId, *steps: Any) -> TurnResult:
