@@ -1,7 +1,7 @@
 """Permission policies as sets of what is allowed, asked and denied, so that two can be compared. SPEC section 13, F6.
 
 A policy is recorded by its name. Names of this grammar say what the policy permits; another name says nothing, and a
-policy that it names is narrower than none. ADR 0038.
+policy that it names is narrower than none. ADR 0038, 0092.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from . import canonical
+from .events.run import NOT_RECORDED
 
 NAME_CHARS_MAX: Final = 2_000
 _LISTED_CHARS_MAX: Final = NAME_CHARS_MAX // 2
@@ -77,6 +78,17 @@ class PermissionPolicy:
         tools = [one for one in names if isinstance(one, str)]
         return cls(otherwise, frozenset(tools)) if len(tools) == len(names) else None
 
+    @classmethod
+    def named_wholly(cls, name: str) -> Self | None:
+        """As `named`, None also where the name does not tell all that is permitted, so that it cannot be made again."""
+        policy = cls.named(name)
+        return None if policy is None or policy.allowed is None else policy
+
+    @property
+    def permits_nothing(self) -> bool:
+        """True where nobody is asked and no call is let through, but those that no gate refuses: they only read."""
+        return self.otherwise is Otherwise.DENY and not self.allow_all and self.allowed == frozenset()
+
     def permits_nothing_more_than(self, other: Self) -> bool:
         """True where every call is certainly treated at least as strictly as by another policy: allow, ask, deny."""
         if self.otherwise is Otherwise.ASK and other.otherwise is Otherwise.DENY:
@@ -91,6 +103,13 @@ class PermissionPolicy:
 
 
 def narrows(recorded: str, now: str) -> bool:
-    """Whether the policy named `now` certainly permits nothing that the recorded one did not."""
-    before, after = PermissionPolicy.named(recorded), PermissionPolicy.named(now)
-    return before is not None and after is not None and after.permits_nothing_more_than(before)
+    """Whether the policy named `now` certainly permits nothing that the recorded one did not.
+
+    What permits nothing narrows every policy, also one whose name says nothing. Where no policy was recorded, none is
+    known to have let a call through, or to have refused one: what leaves each to a person narrows that.
+    """
+    after = PermissionPolicy.named(now)
+    if after is None:
+        return False
+    before = PermissionPolicy(Otherwise.ASK) if recorded == NOT_RECORDED else PermissionPolicy.named(recorded)
+    return after.permits_nothing or (before is not None and after.permits_nothing_more_than(before))

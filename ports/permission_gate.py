@@ -77,9 +77,9 @@ class PermissionGate(Protocol):
 
     @abstractmethod
     def policy_id(self) -> str:
-        """Name the policy: equal for equal policies, in every process; 1 to 2,000 characters.
+        """Name the policy: equal for equal policies, in every process; 1 to 2,000 characters, and not `unknown`.
 
-        Part of the execution profile.
+        Part of the execution profile, where `unknown` says that no policy was recorded.
         """
 
     @abstractmethod

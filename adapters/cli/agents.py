@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...application.agent import Agent
-from ...domain.events.run import ExecutionProfile
+from ...domain.events.run import NOT_RECORDED, ExecutionProfile
 from ...ports.model_provider import ModelProvider
 from ...ports.permission_gate import PermissionGate
 from ...ports.provider_failures import ProviderUnusable
@@ -137,8 +137,9 @@ def _provider_for_resume(
     except (UsageError, ProviderUnusable):
         as_recorded = recorded is not None and options.script is None and options.provider in (None, recorded.provider)
         if for_looking and recorded is not None and as_recorded:
-            named = (recorded.provider, recorded.model)
-            return NamedModel(*named, account=recorded.account, window_tokens=options.window)
+            account = None if recorded.account == NOT_RECORDED else recorded.account
+            model = options.model or _recorded_model(recorded)
+            return NamedModel(recorded.provider, model, account=account, window_tokens=options.window)
         if recorded is not None and as_recorded and recorded.provider not in PROVIDERS:
             raise UsageError(
                 f"This run was recorded by a program that asks its model {recorded.provider!r} itself.",
@@ -171,8 +172,13 @@ def _provider(name: str, options: AgentOptions, recorded: ExecutionProfile | Non
         return ScriptedModel.from_file(options.script)
     if options.script is not None:
         raise UsageError("--script goes with the provider scripted.", "Leave one of the two options away.")
-    model = options.model or (recorded.model if recorded is not None and recorded.provider == name else "")
+    model = options.model or (_recorded_model(recorded) if recorded is not None and recorded.provider == name else "")
     return at_endpoint(name, model, window_tokens=options.window)
+
+
+def _recorded_model(recorded: ExecutionProfile) -> str:
+    """The name of the model; empty where the record does not tell it, which is no name that could be asked for."""
+    return "" if recorded.model == NOT_RECORDED else recorded.model
 
 
 def _parts(options: AgentOptions, provider: ModelProvider, recorded: ExecutionProfile | None) -> AgentParts:

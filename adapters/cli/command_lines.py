@@ -27,7 +27,7 @@ class CommandLines:
         resuming_with: options of a resume as they were given, each with its value; repeated where one is offered.
         accepted: the drift that was accepted; what must still be accepted is joined with it.
         recorded_model: options that name the model of the record, for a new turn, which takes nothing from it.
-        script_missing: the model is a script that nothing names, so that it must be added.
+        missing: the option, with its value, that must be added where a model is asked, as no record tells it.
     """
 
     store: Path
@@ -38,7 +38,7 @@ class CommandLines:
     resuming_with: tuple[tuple[str, ...], ...] = ()
     accepted: tuple[str, ...] = ()
     recorded_model: tuple[str, ...] = ()
-    script_missing: bool = False
+    missing: str = ""
 
     def about(self, verb: str, *arguments: str) -> str:
         """A command that asks no model."""
@@ -66,12 +66,23 @@ class CommandLines:
 
     def to_ask(self, what_for: str) -> str:
         """What a command is for that asks the model, and what must be added to it first."""
-        return f"{what_for}; add --script FILE, which no record names" if self.script_missing else what_for
+        return f"{what_for}; add {self.missing}, which no record names" if self.missing else what_for
+
+    @property
+    def told_of_missing(self) -> str:
+        """The same as a sentence about commands that ask the model; empty where nothing must be added."""
+        what = self.missing.partition(" ")[0].lstrip("-")
+        return f"No record names its {what}: add {self.missing} to a command that asks it." if what else ""
 
     def with_recorded_permissions(self) -> CommandLines:
         """The same without the policy that was given, which is then the run's."""
         accepted = tuple(drift for drift in self.accepted if drift != Drift.PERMISSION_POLICY)
         return replace(self, permissions=(), accepted=accepted)
+
+    def permitting(self, *permissions: str) -> CommandLines:
+        """The same with another policy than that which was given, which is accepted in place of the run's."""
+        accepted = dict.fromkeys((*self.accepted, Drift.PERMISSION_POLICY.value))
+        return replace(self, permissions=permissions, accepted=tuple(accepted))
 
     def once_started(self) -> CommandLines:
         """The same when a run has begun: it records what was accepted, so that is the record now."""

@@ -69,8 +69,8 @@ def _report(
         out.say("The interrupted run is closed first; this plan is made on what that would write.")
     if assumed:
         out.say("The provider is taken as the run recorded it; resuming needs it in fact.")
-    if commands.script_missing:
-        out.say("No record names its script: add --script FILE to a command that asks it.")
+    if commands.missing:
+        out.say(commands.told_of_missing)
     say_notes(out, plan.notes)
     members = {
         "session_id": session_id,

@@ -72,7 +72,8 @@ def gate_of(
     Args:
         tools: the names that may be permitted.
         scripted: everything is permitted by default, because the script's author is the user.
-        recorded: the policy of the run to continue; used again where no option says otherwise.
+        recorded: the policy of the run to continue; used again where no option says otherwise. Where it cannot be made
+            again, the default permits nothing unasked: more than the recorded one could not be accepted.
 
     Raises:
         UsageError: the options contradict each other, or name a tool that is not there.
@@ -87,7 +88,8 @@ def gate_of(
         return again
     asking = options.ask or options.ask_elsewhere or (not options.deny and has_terminal())
     otherwise: PermissionGate = _asker(options) if asking else DenyGate()
-    allow_all = options.allow_all or (scripted and not options.given and not options.ask_elsewhere)
+    unasked = scripted and not options.given and not options.ask_elsewhere and recorded is None
+    allow_all = options.allow_all or unasked
     if not allow_all and not options.allow:
         return otherwise
     return AllowListGate(options.allow, otherwise, allow_all=allow_all)
@@ -130,8 +132,8 @@ def _recorded_gate(policy_id: str, options: PolicyOptions) -> PermissionGate | N
     None where a name does not tell (a very long list is named by its digest), or a person is to be asked and it asks
     none.
     """
-    policy = PermissionPolicy.named(policy_id)
-    if policy is None or policy.allowed is None:
+    policy = PermissionPolicy.named_wholly(policy_id)
+    if policy is None:
         return None
     asks = policy.otherwise is Otherwise.ASK
     if options.ask_elsewhere and not asks:
@@ -139,4 +141,4 @@ def _recorded_gate(policy_id: str, options: PolicyOptions) -> PermissionGate | N
     otherwise: PermissionGate = _asker(options) if asks else DenyGate()
     if not policy.allow_all and policy_id == policy.otherwise:
         return otherwise
-    return AllowListGate(policy.allowed, otherwise, allow_all=policy.allow_all)
+    return AllowListGate(policy.allowed or (), otherwise, allow_all=policy.allow_all)

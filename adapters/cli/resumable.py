@@ -10,7 +10,7 @@ from ...application.agent import Agent
 from ...application.inspect_runs import RunSeen
 from ...application.inspect_sessions import SessionSummary
 from ...application.plan_resume import PlanRequest
-from ...domain.events.run import Budgets, ExecutionProfile
+from ...domain.events.run import NOT_RECORDED, Budgets, ExecutionProfile
 from ...domain.identifiers import RunId, SessionId
 from ...domain.planning.facts import Drift
 from ...domain.planning.outcome import Park, Reason
@@ -120,8 +120,10 @@ def commands_for(
     provider = options.provider or recorded.provider
     if provider in ENDPOINTS and provider == recorded.provider and options.model is None:
         asked = () if options.provider is not None else ("--provider", provider)
+        if recorded.model == NOT_RECORDED:
+            return replace(commands, recorded_model=asked, missing="--model NAME")
         return replace(commands, recorded_model=(*asked, "--model", recorded.model))
-    return replace(commands, script_missing=provider == SCRIPTED)
+    return replace(commands, missing="--script FILE" if provider == SCRIPTED else "")
 
 
 def _given(request: PlanRequest) -> Iterator[tuple[str, ...]]:

@@ -10,6 +10,7 @@ from ...application.agent_loop import STEPS_MAX
 from ...application.inspect_runs import OperationSeen
 from ...application.ownership import OWNER_PROCESS
 from ...domain.events.tool import RecoveryMode
+from ...domain.permission_policy import Otherwise, PermissionPolicy, narrows
 from ...domain.planning.facts import Drift
 from ...domain.planning.gates_of_source import BUDGET_SPENT
 from ...domain.planning.outcome import Reason
@@ -43,7 +44,6 @@ _ACCEPTABLE = frozenset(
         ParkReason.CHECKPOINT_RESTORE_FAILED,
     }
 )
-_COPIED = frozenset({ParkReason.WORKSPACE_COPY_AMBIGUOUS})
 _AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
 
 
@@ -118,8 +118,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
             yield WayOn(
                 commands.about("abandon", session, "--note", WHY), "give the damaged run up, and go on without it"
             )
-    permits_more = commands.permissions and _permits_more(parking.reasons)
-    again = commands.with_recorded_permissions() if permits_more else commands
+    policies = _policies(parking.reasons, commands)
+    again = policies[0].commands
     if parking.run_id is not None:
         yield WayOn(commands.about("show", session, "--run", parking.run_id), "see what happened")
     if ParkReason.RESUME_FEATURE_DISABLED in codes:
@@ -136,15 +136,9 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         yield _resume(session, again, "continue without the calls that wait for permission", "--drop-permissions")
     yield from _of_copies(parking.reasons, commands)
     yield from _of_content(codes, session, again)
-    if codes & _WORKSPACE and parking.cwd is not None and not _is_here(parking):
+    if codes & _WORKSPACE and parking.cwd and not _is_here(parking):
         yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
-    drift = _drift(parking.reasons)
-    if not _gone(parking.reasons) and (drift or again is not commands):
-        kept = "" if again is commands else " with the permissions that the run recorded"
-        told = ", although that changed; the model is told" if drift else ""
-        yield _resume(session, again, f"continue{kept}{told}", accepting=drift)
-    if ParkReason.FOREIGN_RUN_NOT_ADOPTED in codes:
-        yield _resume(session, again, "continue it knowingly: what it does not hold may have happened", "--adopt")
+    yield from _consenting(parking, policies)
     if codes & _AGAIN:
         yield _resume(session, again, "try again")
     if ParkReason.MODE_MISMATCH in codes:
@@ -169,9 +163,10 @@ def _of_copies(reasons: Sequence[Reason], commands: CommandLines) -> Iterator[Wa
 
 
 def _is_here(parking: Parking) -> bool:
-    """Whether the folder that has a copy is the one that the run worked in: naming that one helps nobody."""
-    named = [reason.detail.get("paths") for reason in parking.reasons if reason.code in _COPIED]
-    return any(isinstance(paths, list) and paths[-1:] == [parking.cwd] for paths in named)
+    """Whether the folder that was looked at is the one that the run worked in: naming that one helps nobody."""
+    details = [reason.detail for reason in parking.reasons if reason.code in _WORKSPACE]
+    looked_at = [*(paths[-1:] for one in details if isinstance(paths := one.get("paths"), list))]
+    return [parking.cwd] in looked_at or any(one.get("found_path") == parking.cwd for one in details)
 
 
 def choosing(commands: CommandLines, folders: Sequence[str]) -> Iterator[WayOn]:
@@ -311,13 +306,54 @@ def _drift(reasons: Sequence[Reason]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _permits_more(reasons: Sequence[Reason]) -> bool:
-    """True where the policy that was given permits more than the recorded one, which nobody can accept."""
+class _Policy(NamedTuple):
+    """Commands under a policy that a resume may have, and what is said of it where it is not the one that was given."""
+
+    commands: CommandLines
+    told: str = ""
+
+
+def _policies(reasons: Sequence[Reason], commands: CommandLines) -> tuple[_Policy, ...]:
+    """The policies that a resume may have, most fitting first; one that permits more than the recorded one is none."""
     policy = Drift.PERMISSION_POLICY.value
-    details = (one.detail for one in reasons if one.code is ParkReason.EXECUTION_PROFILE_MISMATCH)
-    lists = ((detail.get("changed"), detail.get("acceptable")) for detail in details)
-    pairs = ((changed, also) for changed, also in lists if isinstance(changed, list) and isinstance(also, list))
-    return any(policy in changed and policy not in also for changed, also in pairs)
+    for detail in (one.detail for one in reasons if one.code is ParkReason.EXECUTION_PROFILE_MISMATCH):
+        changed, acceptable, recorded, now = (detail.get(name) for name in ("changed", "acceptable", "recorded", "now"))
+        if not isinstance(changed, list) or not isinstance(recorded, dict) or not isinstance(now, dict):
+            continue
+        if policy not in changed:
+            continue
+        before, is_told = str(recorded[policy]), PermissionPolicy.named_wholly(str(recorded[policy])) is not None
+        if isinstance(acceptable, list) and policy in acceptable and (is_told or commands.permissions):
+            continue
+        if is_told:
+            return (_Policy(commands.with_recorded_permissions(), " with the permissions that the run recorded"),)
+        return _instead(before, str(now[policy]), commands)
+    return (_Policy(commands),)
+
+
+def _instead(recorded: str, now: str, commands: CommandLines) -> tuple[_Policy, ...]:
+    """Policies in place of a recorded one that its name does not tell; first that which is in force without a word."""
+    asking = "--ask-elsewhere" if "--ask-elsewhere" in commands.permissions else "--ask"
+    found = [_Policy(commands.permitting("--deny"), " with nothing permitted but reading")]
+    if narrows(recorded, Otherwise.ASK):
+        found.insert(int(now == Otherwise.DENY), _Policy(commands.permitting(asking), " with each call asked of you"))
+    return tuple(found)
+
+
+def _consenting(parking: Parking, policies: Sequence[_Policy]) -> Iterator[WayOn]:
+    """One command that says yes to everything that a person may say yes to; none where a used tool is gone."""
+    drift, foreign = _drift(parking.reasons), ParkReason.FOREIGN_RUN_NOT_ADOPTED in parking.codes
+    if _gone(parking.reasons):
+        return
+    for commands, told in policies:
+        changed = bool(drift or commands.accepted)
+        if foreign:
+            what_for = f"continue it knowingly{told}: what it does not hold may have happened"
+            what_for += ", and the model is told what changed" if changed else ""
+            yield _resume(parking.session_id, commands, what_for, "--adopt", accepting=drift)
+        elif drift or told:
+            what_for = f"continue{told}{', although that changed; the model is told' if changed else ''}"
+            yield _resume(parking.session_id, commands, what_for, accepting=drift)
 
 
 def _gone(reasons: Sequence[Reason]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...domain import canonical
 from ...domain.events.event import RunEvent, Timestamp
-from ...domain.events.run import Context, ExecutionProfile, PrefixRef, RunEnded, RunOpened, RunStatus
+from ...domain.events.run import NOT_RECORDED, Context, ExecutionProfile, PrefixRef, RunEnded, RunOpened, RunStatus
 from ...domain.identifiers import EventId, ExecutionIdentity, IncarnationId, derive_id
 from ...domain.reasons import FailureClass
 from ...domain.recovery.resolver import resolve
@@ -25,8 +25,6 @@ from .parts import Setting
 
 IMPORTED = IncarnationId("imported")
 """Stands where our events name the life that made them; it was never registered, so nobody knows of its end."""
-NOT_RECORDED = "unknown"
-"""Stands for account and permission policy, which no foreign file says: so nothing of ours is taken for the same."""
 
 
 def spine(identity: ExecutionIdentity, event_id: EventId, at: Timestamp) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def opening(
     return RunOpened(
         **spine(identity, EventId(derive_id(identity.run_id, "opened")), at),
         cwd=setting.cwd,
-        profile=ExecutionProfile(
+        profile=ExecutionProfile(  # no foreign file says account and policy: nothing of ours is taken for the same
             provider=setting.provider,
             model=model or setting.model,
             account=NOT_RECORDED,

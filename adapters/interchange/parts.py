@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...domain.events.event import Json
 from ...domain.events.model import Attachment
+from ...domain.events.run import NOT_RECORDED
 from ...ports.history_format import Place
 
 
@@ -118,7 +119,7 @@ class Setting:
     """
 
     provider: str
-    model: str = "unknown"
+    model: str = NOT_RECORDED
     cwd: str = ""
     system: str = ""
     session: str | None = None

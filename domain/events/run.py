@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -54,6 +54,10 @@ class ToolProfile(Value):
     name: ToolName
     schema_digest: Digest
     contract_digest: Digest
+
+
+NOT_RECORDED: Final = "unknown"
+"""Stands in the profile of an imported run for what its file does not say; no policy of a gate, nor a model, has it."""
 
 
 class ExecutionProfile(Value):

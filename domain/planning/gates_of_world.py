@@ -28,6 +28,9 @@ def workspace_is_the_same(view: View) -> Iterator[Reason]:
         return
     about = {**about, "found": now.identity, "found_path": now.path}
     if seen.workspace_identity is None and now.identity is not None:
+        if view.facts.adopt and view.source is not None and view.source.foreign:  # that none is recorded proves nothing
+            view.notes.append(Note(NoteCode.WORKSPACE_NOT_RECORDED, about))
+            return
         yield Reason(ParkReason.WORKSPACE_IDENTITY_MISSING, {**about, "detail": "the source recorded none"})
     elif seen.workspace_identity != now.identity:
         yield Reason(ParkReason.WORKSPACE_IDENTITY_MISMATCH, about)

@@ -32,6 +32,7 @@ class NoteCode(StrEnum):
     """What a person may want to know of a plan, and what refuses nothing."""
 
     WORKSPACE_MOVED = "workspace_moved"
+    WORKSPACE_NOT_RECORDED = "workspace_not_recorded"
     TOOLS_ADDED = "tools_added"
     TOOLS_REMOVED_UNUSED = "tools_removed_unused"
     TOOLS_CHANGED_UNUSED = "tools_changed_unused"

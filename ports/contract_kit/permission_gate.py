@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ...domain.events.run import NOT_RECORDED
 from ...domain.events.tool import RecoveryMode
 from ...domain.identifiers import OperationId, RequestId, SessionId
 from ..permission_gate import Allowed, AskReason, PermissionGate, PermissionRequest, Undecided
@@ -78,6 +79,7 @@ class PermissionGateContract:
     def test_equal_policies_have_equal_names(self, gate: PermissionGate, equal_gate: PermissionGate) -> None:
         assert gate.policy_id() == equal_gate.policy_id()
         assert 1 <= len(gate.policy_id()) <= 2_000
+        assert gate.policy_id() != NOT_RECORDED
 
     def test_asking_does_not_change_the_policys_name(self, gate: PermissionGate) -> None:
         before = gate.policy_id()

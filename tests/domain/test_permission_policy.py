@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from safepoint.domain.events.run import NOT_RECORDED
 from safepoint.domain.permission_policy import NAME_CHARS_MAX, Otherwise, PermissionPolicy, name_of, narrows
 
 MANY = [f"tool-{number}" for number in range(500)]
@@ -28,6 +29,11 @@ NARROWER = [
     (listed(*MANY), "deny"),
     (listed(*MANY, otherwise="ask"), listed(*MANY)),
     (listed("pay"), listed()),
+    ("theirs", "deny"),  # whatever it permits
+    ("theirs", listed()),
+    ("", "deny"),
+    (NOT_RECORDED, "deny"),
+    (NOT_RECORDED, "ask"),  # a person says yes or no to each, as if none had been said
 ]
 WIDER_OR_UNKNOWN = [
     *((now, recorded) for recorded, now in NARROWER if (recorded, now) != (listed("pay"), listed())),
@@ -37,9 +43,13 @@ WIDER_OR_UNKNOWN = [
     (listed("pay"), listed("read")),
     (listed(*MANY), listed("tool-1")),  # only its digest is known
     (listed(*MANY), listed(*MANY, "tool-500")),
-    ("theirs", "deny"),
-    ("ask", "theirs"),
-    ("", "deny"),
+    ("theirs", "ask"),
+    ("theirs", listed("pay")),
+    (NOT_RECORDED, listed("pay")),
+    (NOT_RECORDED, listed("pay", otherwise="ask")),
+    (NOT_RECORDED, "allow *, else ask"),
+    (NOT_RECORDED, "theirs"),
+    (NOT_RECORDED, NOT_RECORDED),
 ]
 
 

@@ -50,8 +50,9 @@ def test_a_recorded_policy_is_made_again(recorded: str) -> None:
     "recorded",
     ["", "allow sha256:00, else ask", "theirs", "allow {}, else ask", "allow [, else ask", "allow [x], else ask"],
 )
-def test_a_policy_that_cannot_be_made_again_gives_the_default(recorded: str) -> None:
+def test_a_policy_that_cannot_be_made_again_gives_the_default_and_never_permits_all(recorded: str) -> None:
     assert policy(PolicyOptions(), recorded=recorded) == "deny"
+    assert policy(PolicyOptions(), recorded=recorded, scripted=True) == "deny"
 
 
 def test_an_option_outweighs_what_was_recorded() -> None:

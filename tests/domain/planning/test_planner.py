@@ -355,6 +355,18 @@ def test_r3_055_a_moved_folder_with_the_same_identity_is_a_note_with_both_paths(
     assert (detail["expected_path"], detail["found_path"]) == ("/w", "/elsewhere")
 
 
+def test_where_none_was_recorded_a_foreign_run_is_continued_in_one_knowingly_and_no_other_run_is() -> None:
+    def unbound() -> Story:
+        return Story("r1", workspace=None).user("U").step(call("A")).run_tool("A").end()
+
+    codes = {P.FOREIGN_RUN_NOT_ADOPTED, P.WORKSPACE_IDENTITY_MISSING}
+    assert set(parks(facts_of(unbound(), foreign=True)).codes) == codes
+    made = continues(facts_of(unbound(), foreign=True, adopt=True))
+    assert notes(made)[NoteCode.WORKSPACE_NOT_RECORDED]["found"] == "workspace:v1:w"
+    assert made.target.workspace_identity == "workspace:v1:w"
+    assert parks(facts_of(unbound(), adopt=True)).codes == (P.WORKSPACE_IDENTITY_MISSING,)
+
+
 def test_r3_057_another_checkout_parks_with_what_was_expected_and_what_was_found() -> None:
     other = WorkspaceFound("workspace:v1:main", "/main")
     detail = only(facts_of(interrupted(), workspace=other), P.WORKSPACE_IDENTITY_MISMATCH)
