@@ -64,7 +64,8 @@ def _say(out: Output, store: Path, found: Verification) -> None:
         out.say(f"Owner of session {one_line(owner.session_id)}: {owner.fault.replace('_', ' ')}.")
     for view in found.projections[:20]:
         row = f", row {one_line(view.key)}" if view.key else ""
-        out.say(f"View {view.table}{row}: {view.kind}. Views are made from events; none is lost.")
+        why = "" if view.key else " (gone, damaged, or not what this program makes)"
+        out.say(f"View {view.table}{row}: {view.kind}{why}. Views are made from events; no event is lost.")
     if found.projections:
         out.say(CommandLines(store).in_text("`safepoint rebuild` makes the views again.", None))
     for fault in found.faults:
