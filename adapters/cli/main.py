@@ -108,7 +108,8 @@ def call(arguments: Sequence[str]) -> int:
 
 def _misused(error: Any, *, as_json: bool) -> int:
     """Tell of arguments that the commands do not take."""
-    error.show()
+    with contextlib.suppress(OSError):  # standard error may be full: the status tells it still
+        error.show()
     if as_json:
         from . import documents
         from .output import Output

@@ -100,5 +100,7 @@ def _result(members: Members, place: Place, at: str | None, reading: Reading) ->
     if call_id is None:
         reading.tell(FindingCode.UNKNOWN_SHAPE, place, "an answer that names no call")
         return
+    if not isinstance(members.get("is_error"), bool | None):
+        reading.tell(FindingCode.UNKNOWN_SHAPE, place, "is_error is neither true nor false")
     result = members.get("content")
     yield ResultGiven(place, call_id, "" if result is None else result, members.get("is_error") is True, at=at)

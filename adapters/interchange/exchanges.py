@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from ...ports.history_format import FindingCode
 from .contents import Members, members_of
 from .document_places import Document, placed_objects
+from .exact_json import key_of
 from .lines import Reading
 
 _HELD = ("conversation", "previous_response_id")
@@ -92,4 +93,5 @@ def _goes_on(kept: Sequence[Exchange], exchange: Exchange) -> bool:
     if _is_held(exchange):
         same = exchange.request.get("conversation") == last.request.get("conversation")
         return same and exchange.request.get("previous_response_id") in {None, last.response.get("id")}
-    return exchange.items[: len(last.items)] == last.items
+    repeated = exchange.items[: len(last.items)]
+    return repeated == last.items and key_of(repeated) == key_of(last.items)

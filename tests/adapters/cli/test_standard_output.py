@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "help": ("judge", "--help"),
     "version": ("--version",),
     "missing": ("judge", "no-such-file"),
+    "misused": ("judge", "--no-such-option"),
 }
 
 
@@ -54,7 +55,7 @@ def called(program: Program, name: str, redirection: str) -> subprocess.Complete
     )
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "missing"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"missing", "misused"}])
 def test_a_result_that_finds_no_room_is_said_to_be_lost(filled: Program, name: str) -> None:
     ran = called(filled, name, "> /dev/full")
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran
@@ -79,6 +80,13 @@ def test_a_command_that_says_nothing_there_needs_no_standard_output(filled: Prog
         2,
         "safepoint: no-such-file cannot be read: No such file or directory.",
     )
+
+
+@pytest.mark.parametrize("redirection", ["2> /dev/full", "2>&-"])
+@pytest.mark.parametrize("name", ["missing", "misused"])
+def test_a_status_does_not_depend_on_standard_error(filled: Program, name: str, redirection: str) -> None:
+    ran = called(filled, name, redirection)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
 
 
 @pytest.mark.parametrize("name", ["cases", "export", "show-json", "help"])

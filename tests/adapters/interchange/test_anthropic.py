@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
+
 from safepoint.domain.events.model import ModelThinking, UserMessage
 from safepoint.domain.events.tool import Effect, ToolCalled, ToolResponded
 from safepoint.domain.replay.origin import Origin, without_blobs
@@ -99,6 +101,12 @@ def test_an_error_says_nothing_of_the_effect() -> None:
     (response,) = events_of(judgement, ToolResponded)
     assert (response.is_error, response.effect) == (True, Effect.UNKNOWN)
     assert exit_status(judgement) == 0
+
+
+@pytest.mark.parametrize("said", ["true", 1])
+def test_an_answer_that_does_not_say_whether_it_failed_is_told(said: Any) -> None:
+    judgement = anthropic(user("go"), model(use("A")), {"role": "user", "content": [result("A", is_error=said)]})
+    assert findings(judgement) == [("unknown_shape", 1)]
 
 
 def test_a_result_of_an_unknown_kind_is_kept_as_it_is() -> None:

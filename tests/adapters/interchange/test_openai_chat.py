@@ -230,6 +230,17 @@ def test_the_last_request_with_its_response_is_the_conversation() -> None:
     assert (verdicts(judgement), statuses(judgement)) == ([("c", *DONE)], ["completed"])
 
 
+def test_a_request_that_repeats_another_value_is_of_another_conversation() -> None:
+    def request(flag: Any) -> dict[str, Any]:
+        return {"request": {"messages": [user("go"), {**said("x"), "flag": flag}, user("more")]}}
+
+    def told(*flags: Any) -> list[tuple[str, int]]:
+        return findings(judged(json.dumps({"interactions": [request(flag) for flag in flags]}).encode(), "openai-chat"))
+
+    assert told(1, True) == [("other_conversation", 1)]
+    assert told(True, True) == []
+
+
 def test_another_conversation_in_the_file_is_told() -> None:
     exchanges = [{"request": {"messages": [user(text)]}, "response": {}} for text in ("one", "two")]
     judgement = judged(json.dumps({"interactions": exchanges}).encode(), "openai-chat")
