@@ -44,18 +44,21 @@ class CodexRollout(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        steps, records = Steps(), Records()
+        steps, records, spoken = Steps(), Records(), False
         for place, line in items:
             kind, payload = _kind_and_payload(line)
             here = place._replace(source_id=text_in(payload, "id"))
             at = time_in(line, "timestamp", here, reading)
             if kind == "response_item":
+                spoken = True
                 if (wrong := records.take(here, payload, reading)) is not None:
                     yield from wrong
                     yield from _item(payload, here, steps, at, setting, reading)
             elif kind == "event_msg":
                 yield from _event(payload, here, at, reading)
             elif kind in _LINES:
+                if kind == "session_meta" and spoken and setting.session is None:
+                    reading.tell_once(FindingCode.SEVERAL_SESSIONS, here, "items stand before the line that names it")
                 _note(kind, payload, here, setting, reading)
             else:
                 code = FindingCode.UNKNOWN_SHAPE if kind is None else FindingCode.UNKNOWN_TYPE
