@@ -44,13 +44,15 @@ class CodexRollout(TranscriptFormat):
 
     def parts(self, items: Iterable[tuple[Place, Members]], setting: Setting, reading: Reading) -> Iterator[Part]:
         """See `TranscriptFormat`."""
-        steps, records, spoken = Steps(), Records(), False
+        steps, records, spoken = Steps(), Records(), set[bool]()
         for place, line in items:
             kind, payload = _kind_and_payload(line)
             here = place._replace(source_id=text_in(payload, "id"))
             at = time_in(line, "timestamp", here, reading)
             if kind == "response_item":
-                spoken = True
+                spoken.add(payload is line)
+                if len(spoken) > 1:
+                    reading.tell_once(FindingCode.SEVERAL_SESSIONS, here, "items with and without a wrapper")
                 if (wrong := records.take(here, payload, reading)) is not None:
                     yield from wrong
                     yield from _item(payload, here, steps, at, setting, reading)

@@ -137,4 +137,5 @@ def test_a_line_that_names_another_session_is_told() -> None:
     ]
     assert findings(judged(lines(meta("one"), message("user", "go"), meta("one")))) == []
     bare = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
-    assert findings(judged(lines(bare, meta("one"), message("user", "more")), "codex")) == [("several_sessions", 2)]
+    assert findings(judged(lines(bare, meta("one")), "codex")) == [("several_sessions", 2)]
+    assert findings(judged(lines(meta("one"), message("user", "more"), bare), "codex")) == [("several_sessions", 3)]
