@@ -32,7 +32,7 @@ class SyncRuntime:
         """See `Runtime.__aenter__`."""
         portal = Portal()
         try:
-            self._opened = portal.block(self._runtime)
+            self._opened = portal.opened(self._runtime)
             self._opened.__enter__()
         except BaseException:
             portal.close(cancel_remaining=True)
@@ -54,6 +54,7 @@ class SyncRuntime:
                 raise OpenedBeforeFork
             return
         try:
+            portal.end_left(but=self._opened)
             self._opened.__exit__(kind, error, traceback)
         finally:
             portal.close(cancel_remaining=error is not None)
@@ -74,7 +75,7 @@ class SyncRuntime:
 
     def repair(self) -> RepairReport:
         """See `Runtime.repair`."""
-        return self._open_portal().wait(self._runtime.repair)
+        return self._open_portal().call(self._runtime.repair)
 
     def _open_portal(self) -> Portal:
         if self._portal is None:

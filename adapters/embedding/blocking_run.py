@@ -94,7 +94,7 @@ class SyncRecordedRun:
 
     def call(self, call: ToolCalled | str, function: Callable[..., Any] | None = None) -> Answer:
         """See `RecordedRun.call`."""
-        return self._portal.wait(partial(self._run.call, call, function))
+        return self._portal.call(partial(self._run.call, call, function))
 
     def decline(self, call: ToolCalled | str, why: str) -> Answer:
         """See `RecordedRun.decline`."""

@@ -58,7 +58,7 @@ class SyncSession:
         parent: ToolContext | OpenCall | None = None,
     ) -> TurnResult:
         """See `Session.run`; `watch` is called on the runtime's own thread."""
-        return self._portal.wait(
+        return self._portal.call(
             partial(self._session.run, text, context=context, budgets=budgets, watch=watch, parent=parent)
         )
 
@@ -73,7 +73,7 @@ class SyncSession:
         watch: Watch | None = None,
     ) -> Parked | Continued:
         """See `Session.resume`; `watch` is called on the runtime's own thread."""
-        return self._portal.wait(
+        return self._portal.call(
             partial(
                 self._session.resume,
                 accept_drift=accept_drift,
@@ -122,7 +122,7 @@ class SyncSession:
 
     def summary(self) -> SessionSummary | None:
         """See `Session.summary`."""
-        return self._portal.wait(self._session.summary)
+        return self._portal.call(self._session.summary)
 
     def plan(
         self,
@@ -134,17 +134,17 @@ class SyncSession:
     ) -> Plan:
         """See `Session.plan`."""
         plan = self._session.plan
-        return self._portal.wait(
+        return self._portal.call(
             partial(plan, accept_drift=accept_drift, drop_permissions=drop_permissions, adopt=adopt, budgets=budgets)
         )
 
     def repair(self) -> Repaired:
         """See `Session.repair`."""
-        return self._portal.wait(self._session.repair)
+        return self._portal.call(self._session.repair)
 
     def reconcile(self, operation_id: OperationId | str | None = None) -> Reconciliation | None:
         """See `Session.reconcile`."""
-        return self._portal.wait(partial(self._session.reconcile, operation_id))
+        return self._portal.call(partial(self._session.reconcile, operation_id))
 
     def settle(
         self,
@@ -156,22 +156,22 @@ class SyncSession:
         result: Json = None,
     ) -> Settlement:
         """See `Session.settle`."""
-        return self._portal.wait(
+        return self._portal.call(
             partial(self._session.settle, operation_id, statement, by=by, note=note, result=result)
         )
 
     def cancel(self, *, by: str) -> CancelResult:
         """See `Session.cancel`."""
-        return self._portal.wait(partial(self._session.cancel, by=by))
+        return self._portal.call(partial(self._session.cancel, by=by))
 
     def unsettled(self) -> Sequence[OperationRow]:
         """See `Session.unsettled`."""
-        return self._portal.wait(self._session.unsettled)
+        return self._portal.call(self._session.unsettled)
 
     def waiting(self) -> Sequence[PermissionRow]:
         """See `Session.waiting`."""
-        return self._portal.wait(self._session.waiting)
+        return self._portal.call(self._session.waiting)
 
     def decide(self, request_id: RequestId | str, *, approved: bool, by: str) -> Decision:
         """See `Session.decide`."""
-        return self._portal.wait(partial(self._session.decide, request_id, approved=approved, by=by))
+        return self._portal.call(partial(self._session.decide, request_id, approved=approved, by=by))
