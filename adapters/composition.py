@@ -10,7 +10,7 @@ from dependency_injector import containers, providers
 
 from ..application.ledger import Ledger
 from ..application.live_operations import LiveOperations
-from ..application.open_ends import is_open
+from ..application.open_ends import end_of
 from ..application.ownership import SessionOwnership
 from ..application.spines import Spines
 from ..domain.events.run import TOOL_BOUNDARY_PROTOCOL
@@ -125,7 +125,7 @@ class Composition(containers.DeclarativeContainer):
         incarnations,
         ledger.provided.forget,
         live_operations.provided.of,
-        providers.Callable(is_open, ledger).provider,
+        providers.Callable(end_of, ledger).provider,
     )
     at_owner = providers.Factory(late.AtOwner, ownership, handover, answer_seconds=providers.Callable(_answer_seconds))
     over = providers.Factory(late.OverJudge, ownership, supervisor, live_operations)
@@ -133,7 +133,7 @@ class Composition(containers.DeclarativeContainer):
     repair_session = providers.Factory(late.RepairSession, ledger, spines, sink)
     repair_family = providers.Factory(late.RepairFamily, repair_session, ownership, store.provided.views)
     repair_everything = providers.Factory(
-        late.RepairEverything, ledger, ownership, repair_session, store, store.provided.views, live_operations
+        late.RepairEverything, ledger, ownership, repair_session, store, store.provided.views
     )
     settle_jobs = providers.Factory(late.RecordSettledJobs, ledger, spines, jobs)
     reconcilers = providers.Singleton(late.Reconcilers, providers.List(providers.Singleton(late.FileReconciler)))

@@ -17,7 +17,7 @@ from ..domain.identifiers import RunId, SessionId, run_stream, session_stream
 from ..domain.run.state import Run
 from ..domain.sealing import DamagedEvent
 from ..domain.session.state import Session
-from ..ports.event_store import EventReader, EventStore
+from ..ports.event_store import EventReader, EventStore, Standing
 from ..ports.session_owners import SessionOwners
 from .caller_queue import CallerQueue
 from .commit_round import ROUNDS_MAX, CommitRounds, Receipt, Ticket
@@ -38,6 +38,10 @@ class CommandLedger(Protocol):
     @abstractmethod
     def run(self, run_id: RunId) -> Run:
         """The run's state."""
+
+    @abstractmethod
+    def standing(self, run_id: RunId) -> Standing:
+        """What the store vouches for about a run, now."""
 
     @abstractmethod
     def execute(self, command: AnyCommand) -> Receipt:
@@ -101,6 +105,11 @@ class Ledger(CommandLedger):
         state = self._shown(run_stream(run_id))
         assert isinstance(state, Run)
         return state
+
+    def standing(self, run_id: RunId) -> Standing:
+        """What the store vouches for about a run, now; never from the cache, and raises the same as `session`."""
+        with self._store.snapshot() as reader:
+            return reader.standing(run_id)
 
     def read_anew(self, session_ids: Iterable[SessionId]) -> dict[SessionId, StoreDamaged]:
         """Read several sessions with their open ends, in one view: the head run, and the run that admitted one without

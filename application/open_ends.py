@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
+from ..domain.errors import StoreDamaged, StoreError, StoreNotAdopted
 from ..domain.events.run import RunClaimed
 from ..domain.events.session import RunAdmitted
 from ..domain.identifiers import SessionId
+from ..domain.reasons import ParkReason
 from ..domain.run.state import Run
 from .ledger import CommandLedger
-from .states import contradiction
+from .states import contradiction, gap_behind
+
+
+class End(StrEnum):
+    """What is seen of a session's end by whoever wants to give it up."""
+
+    CLOSED = "closed"
+    """Nothing is open."""
+    OPEN = "open"
+    """Repair has something to close."""
+    DAMAGED = "damaged"
+    """Repair leaves it as it is: it waits for a person, who may come with another process."""
+    UNSEEN = "unseen"
+    """Nobody could look."""
+
+
+class Damage(NamedTuple):
+    """Why a session is left as it is until a person looks."""
+
+    code: ParkReason
+    detail: str
 
 
 class HeadRun(NamedTuple):
@@ -48,11 +71,33 @@ def head_run(ledger: CommandLedger, session_id: SessionId) -> HeadRun | None:
     return HeadRun(head, run, None if before is None else ledger.run(before.run_id))
 
 
-def is_open(ledger: CommandLedger, session_id: SessionId) -> bool:
-    """Whether a session has an open run or an unstarted claim that repair can close; raises as `head_run` does."""
-    head = head_run(ledger, session_id)
-    if head is None or head.run.ended is not None:
-        return False
-    if head.run.opening is not None:
-        return contradiction(head.run) is None
-    return head.source is not None and head.claimed is not None and contradiction(head.source) is None
+def unclosable(ledger: CommandLedger, head: HeadRun) -> Damage | None:
+    """Why repair cannot close a head run that has no end; None where it can. Nobody else says so.
+
+    Raises:
+        StoreDamaged: a record does not verify.
+        StoreUnavailable: it could not be read.
+    """
+    if head.run.opening is None and head.claimed is None:
+        detail = f"run {head.admitted.run_id} was admitted and never opened, and no claim names it"
+        return Damage(ParkReason.SOURCE_RUN_UNREADABLE, detail)
+    decided_on = head.source if head.run.opening is None else head.run
+    found = None if decided_on is None else contradiction(decided_on)
+    if found is None and head.run.opening is not None and ledger.standing(head.admitted.run_id).gap:
+        found = gap_behind(head.admitted.run_id)
+    return None if found is None else Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, found)
+
+
+def end_of(ledger: CommandLedger, session_id: SessionId) -> End:
+    """What the newest run of a session says of its end, looked at now."""
+    try:
+        head = head_run(ledger, session_id)
+        if head is None or head.run.ended is not None:
+            return End.CLOSED
+        return End.OPEN if unclosable(ledger, head) is None else End.DAMAGED
+    except StoreNotAdopted:
+        return End.UNSEEN  # about the whole store, not about this session
+    except StoreDamaged:
+        return End.DAMAGED
+    except StoreError:
+        return End.UNSEEN

@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import assert_never
 
 from ..domain.errors import SafepointError, StoreDamaged, StoreError
 from ..domain.identifiers import IncarnationId, SessionId
@@ -17,6 +18,7 @@ from ..ports.incarnations import Incarnation, Incarnations, Liveness
 from ..ports.session_owners import Ownership, SessionOwners
 from ..ports.supervised import ProcessInfo
 from .known_lives import KnownLives
+from .open_ends import End
 
 TRIES_MAX = 8
 OWNER_PROCESS = "the process that started it"
@@ -46,16 +48,26 @@ class SessionBusy(SafepointError):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The right to write one session: every command carries it."""
+    """The right to write one session: every command carries it.
+
+    Attributes:
+        left_by: the dead owner from which it was taken; None where it was nobody's, or this process's before.
+    """
 
     session_id: SessionId
     incarnation_id: IncarnationId
     epoch: int
+    left_by: IncarnationId | None = field(default=None, compare=False)
 
     @property
     def guard(self) -> OwnerGuard:
         """What commands and commits carry of it, before anything else."""
         return OwnerGuard(self.session_id, self.incarnation_id, self.epoch)
+
+    @property
+    def row(self) -> Ownership:
+        """The control row that says so."""
+        return Ownership(self.session_id, self.incarnation_id, self.epoch)
 
 
 class SessionOwnership:
@@ -66,7 +78,8 @@ class SessionOwnership:
         incarnations: begins and observes lives.
         forget: drops what is known of a session that was just taken: others may have written it meanwhile.
         lives_here: tells whether an operation of a session lives in this process.
-        is_open: tells whether a session that is owned has an end that repair closes; raises where it cannot look.
+        end_of: tells what is seen of the end of a session that is owned: `open_ends.end_of`. Where it is left out,
+            nobody can look.
     """
 
     def __init__(
@@ -75,13 +88,13 @@ class SessionOwnership:
         incarnations: Incarnations,
         forget: Callable[[SessionId], None],
         lives_here: Callable[[SessionId], bool] = lambda session_id: False,
-        is_open: Callable[[SessionId], bool] = lambda session_id: False,
+        end_of: Callable[[SessionId], End] = lambda session_id: End.UNSEEN,
     ) -> None:
         self._owners = owners
         self._lives = KnownLives(owners, incarnations)
         self._forget = forget
         self._lives_here = lives_here
-        self._is_open = is_open
+        self._end_of = end_of
         self._in_use: set[SessionId] = set()
         self._lock = threading.Lock()
 
@@ -123,12 +136,13 @@ class SessionOwnership:
             previous = None if seen is None else seen.incarnation_id
             if seen is not None and previous == me:
                 return Owned(session_id, me, seen.epoch)
-            if previous is not None and previous != fencing:
-                self._require_dead(session_id, previous)
+            left_by = None if previous == fencing else previous
+            if left_by is not None:
+                self._require_dead(session_id, left_by)
             taken = self._owners.take(session_id, me, seen)
             if taken is not None:
                 self._forget(session_id)
-                return Owned(session_id, me, taken.epoch)
+                return Owned(session_id, me, taken.epoch, left_by)
         raise SessionBusy(session_id, None, Liveness.ALIVE)
 
     def _require_dead(self, session_id: SessionId, previous: IncarnationId) -> None:
@@ -165,7 +179,7 @@ class SessionOwnership:
             others = [row for row in free if row.incarnation_id != me]
             for row, taken in zip(others, self._owners.take_all(me, others), strict=True):
                 if taken is not None:
-                    owned[row.session_id] = Owned(row.session_id, me, taken.epoch)
+                    owned[row.session_id] = Owned(row.session_id, me, taken.epoch, row.incarnation_id)
             owned |= {row.session_id: Owned(row.session_id, me, row.epoch) for row in free if row.incarnation_id == me}
         finally:
             for row in free:
@@ -176,12 +190,15 @@ class SessionOwnership:
     def release_all(self, owned: Iterable[Owned]) -> None:
         """As `release`, of many sessions in one transaction; at most `TOGETHER_MAX`."""
         given_up = list(owned)
-        free = [one for one in given_up if not self._lives_here(one.session_id)]
+        living = [one for one in given_up if self._lives_here(one.session_id)]
         try:
-            self._owners.release_all([Ownership(one.session_id, one.incarnation_id, one.epoch) for one in free])
+            free = [one.row for one in given_up if one not in living]
+            self._owners.release_all(free)
         finally:
             for one in given_up:
                 self._done(one.session_id)
+            for one in living:
+                self._look_again(one.session_id)
 
     def owner_of(self, session_id: SessionId) -> tuple[Ownership | None, Incarnation | None, Liveness | None]:
         """Who owns a session now, and whether that owner lives; None where nobody does. Changes nothing."""
@@ -199,8 +216,7 @@ class SessionOwnership:
         """
         owned = self.own(session_id)
         try:
-            seen = Ownership(session_id, owned.incarnation_id, owned.epoch)
-            if self._owners.take(session_id, owned.incarnation_id, seen) is None:
+            if self._owners.take(session_id, owned.incarnation_id, owned.row) is None:
                 raise SessionBusy(session_id, None, Liveness.ALIVE)
             self._forget(session_id)
         finally:
@@ -240,54 +256,118 @@ class SessionOwnership:
         Whoever left that operation behind gives the session up when it is over: until then its late outcome can be
         written.
         """
+        self._end(owned, lambda: self._owners.release(*owned.guard))
+
+    def hand_back(self, owned: Owned) -> None:
+        """As `release`, of a session that repair cannot close: its dead owner has it again, so each start names it.
+
+        Anybody may take it from the dead, as a person does who gives its run up. Where it was taken from nobody, it is
+        nobody's.
+        """
+        if (dead := owned.left_by) is None:
+            self.release(owned)
+        else:
+            self._end(owned, lambda: self._owners.take(owned.session_id, dead, owned.row))
+
+    def _end(self, owned: Owned, write: Callable[[], object]) -> None:
+        lives = True
         try:
-            if not self._lives_here(owned.session_id):
-                self._owners.release(owned.session_id, owned.incarnation_id, owned.epoch)
+            lives = self._lives_here(owned.session_id)
+            if not lives:
+                write()
         finally:
             self._done(owned.session_id)
+        if lives:
+            self._look_again(owned.session_id)
+
+    def _look_again(self, session_id: SessionId) -> None:
+        """Give up what was kept for an operation that has ended since: its thread found the session in use here."""
+        if not self._lives_here(session_id):
+            self.give_up_unused(session_id)
 
     def give_up(self, owned: Owned) -> None:
         """End a use case that may have failed: as `release`, but kept where an end is open, or nobody could look.
 
-        Repair at start goes by owners, and would not find an open run that nobody owns. Where giving it up cannot be
-        written it stays owned, until its next use or the end of this process.
+        Repair at start goes by owners, and would not find an open run that nobody owns. What repair cannot close is
+        handed back. Where giving it up cannot be written it stays owned, until its next use or the end of this process.
         """
+        match self._seen_end(owned):
+            case End.OPEN | End.UNSEEN:
+                self.keep(owned)
+            case End.DAMAGED:
+                with suppress(StoreError):
+                    self.hand_back(owned)
+            case End.CLOSED:
+                with suppress(StoreError):
+                    self.release(owned)
+            case unknown:
+                assert_never(unknown)
+
+    def give_up_failed(self, owned: Owned, error: BaseException) -> None:
+        """End a use case that failed: as `give_up`, but kept without a look where nobody knows what was written."""
+        if isinstance(error, StoreError) and not isinstance(error, StoreDamaged):
+            self.keep(owned)
+        else:
+            self.give_up(owned)
+
+    def give_up_done(self, owned: Owned) -> None:
+        """End a use case that went well: it has closed what was open, so only what it could not close is asked for."""
+        if owned.left_by is not None and self._seen_end(owned) is End.DAMAGED:
+            self.hand_back(owned)
+        else:
+            self.release(owned)
+
+    def _seen_end(self, owned: Owned) -> End:
         try:
-            stays = self._is_open(owned.session_id)
-        except StoreError as error:
-            stays = not isinstance(error, StoreDamaged)  # that nobody can close: it waits for a person, in any process
+            return self._end_of(owned.session_id)
         except BaseException:
             self.keep(owned)
             raise
-        if stays:
-            self.keep(owned)
-            return
-        with suppress(StoreError):
-            self.release(owned)
 
     def give_up_unused(self, session_id: SessionId) -> None:
-        """As `give_up`, of a session that no use case of this process holds; whoever holds it will give it up."""
-        with suppress(SessionBusy, StoreError):
-            self.give_up(self.own(session_id))
+        """As `give_up`, of a session that this process owns and that no use case of it holds.
+
+        Whoever holds it will give it up. What is another's, a dead one's too, or nobody's, is not taken for that; and
+        a process that has left owns nothing.
+        """
+        with suppress(StoreError):
+            owned = self._mine_unused(session_id)
+            if owned is not None:
+                self.give_up(owned)
+
+    def _mine_unused(self, session_id: SessionId) -> Owned | None:
+        with self._lock:
+            if session_id in self._in_use:
+                return None
+            self._in_use.add(session_id)
+        mine = None
+        try:
+            row = self._owners.owner(session_id) if self.begun else None
+            if row is not None and row.incarnation_id is not None and self.is_mine(row.incarnation_id):
+                mine = Owned(session_id, row.incarnation_id, row.epoch)
+        finally:
+            if mine is None:
+                self._done(session_id)
+        return mine
 
     @contextmanager
     def held(self, session_id: SessionId, *, fencing: IncarnationId | None = None) -> Iterator[Owned]:
         """Own a session for a block, as `own`, and give it up after it.
 
         It stays owned where an error of the store, or an interruption, leaves in doubt what was written, and where the
-        block fails and leaves an end open, as `give_up` says: so repair at the next start finds it.
+        block fails and leaves an end open, as `give_up_failed` says: so repair at the next start finds it.
         """
         owned = self.own(session_id, fencing=fencing)
         try:
             yield owned
         except BaseException as error:
-            if isinstance(error, StoreError) or not isinstance(error, Exception):
-                self.keep(owned)
+            if isinstance(error, Exception):
+                self.give_up_failed(owned, error)
             else:
-                self.give_up(owned)
+                self.keep(owned)  # another thread may be writing for it still
             raise
         with suppress(StoreError):
-            self.release(owned)
+            self.give_up_done(owned)
 
     def keep(self, owned: Owned) -> None:
         """End a use case whose session must stay owned: it has an open run, an unstarted claim or a live operation."""

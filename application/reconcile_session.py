@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..domain.errors import StoreError, WriteRefused
 from ..domain.identifiers import OperationId, RunId, SessionId
 from ..ports.views import OperationViews
 from .in_thread import in_thread
@@ -64,16 +63,16 @@ class ReconcileSession:
             if operation_id is None:
                 named = {one.operation_id for one in operations}
                 operations = (*operations, *await self._reconcile.parked_before(owned, named))
-        except (StoreError, WriteRefused):
-            self._ownership.keep(owned)  # what was written is not known, or the session has another owner
-            raise
-        except BaseException:
-            await in_thread(partial(self._give_up, owned))
+        except BaseException as error:
+            await in_thread(partial(self._give_up, owned, error))
             raise
         await in_thread(partial(self._give_up, owned))
         return Reconciliation(session_id, operations, repaired)
 
-    def _give_up(self, owned: Owned) -> None:
-        """Release the session as soon as nothing of it lives here: a delivery that was given up may go on."""
-        self._ownership.keep(owned)
+    def _give_up(self, owned: Owned, error: BaseException | None = None) -> None:
+        """Give the session up, later where something of it lives here: a delivery that was given up may go on."""
         self._live.when_over(owned.session_id, partial(self._ownership.give_up_unused, owned.session_id))
+        if error is None:
+            self._ownership.give_up(owned)
+        else:
+            self._ownership.give_up_failed(owned, error)

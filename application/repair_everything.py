@@ -15,15 +15,16 @@ from ..ports.session_owners import Ownership
 from ..ports.store_keeping import StoreKeeping
 from ..ports.views import FamilyViews
 from .ledger import Ledger, Receipt
-from .live_operations import LiveOperations
 from .ownership import Owned, SessionOwnership
 from .repair_order import RepairOrder, in_batches
 from .repair_report import RepairFailure, RepairReport, RepairStep
-from .repair_session import RepairCommand, Repaired, RepairSession, quarantined
+from .repair_session import RepairCommand, Repaired, RepairKind, RepairSession, quarantined
 from .uncollected import uncollected
 
 FAILURES_MAX = 3
 """How many sessions in a row may fail before the whole store is said to."""
+
+WRITTEN = frozenset({RepairKind.RUN_CLOSED, RepairKind.CLAIM_REPAIRED})
 
 
 def nothing_awaited(repaired: Repaired) -> bool:
@@ -40,7 +41,6 @@ class RepairEverything:
         repair: decides what closes a session.
         keeping: lists who owns what.
         views: tell claims and children apart, for the order alone.
-        live: says what is left of a session's operations in this process.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class RepairEverything:
         repair: RepairSession,
         keeping: StoreKeeping,
         views: FamilyViews,
-        live: LiveOperations,
     ) -> None:
         self._ledger = ledger
         self._ownership = ownership
         self._repair = repair
         self._order = RepairOrder(ownership, keeping, views)
-        self._live = live
         self._failures = 0
         self._awaited: Callable[[Repaired], bool] = nothing_awaited
+        self._written: dict[SessionId, Repaired] = {}
+        """What was closed where giving it up failed: whoever tries again finds nothing open, and still tells it."""
 
     def __call__(self, progress: Callable[[RepairStep], None] = lambda step: None) -> RepairReport:
         """Repair everything; idempotent.
@@ -86,7 +86,7 @@ class RepairEverything:
             awaited: of which closed runs something is to be begun by whoever asks. Their sessions stay owned until
                 then, so that the next start finds those of which nothing was begun (ADR 0042).
         """
-        self._failures, self._awaited = 0, awaited
+        self._failures, self._awaited, self._written = 0, awaited, {}
         for batch in self._order.batches(report):
             yield self._batch(batch, report)
 
@@ -135,7 +135,7 @@ class RepairEverything:
         if not results:
             report.taken_by_others += 1
             return None
-        return results[0]
+        return self._written.pop(session_id, results[0])
 
     @uncollected()
     def _together(self, rows: Sequence[Ownership]) -> list[Repaired]:
@@ -148,20 +148,37 @@ class RepairEverything:
         left = (self._repair.left_as_it_is(row, self._awaited) for row in rows if row.session_id not in damaged)
         results += [one for one in left if one is not None]
         untouched = {one.session_id for one in results}
-        owned = self._ownership.own_all([row for row in rows if row.session_id not in untouched])
+        held = self._ownership.own_all([row for row in rows if row.session_id not in untouched])
         try:
-            results += self._repair_all(list(owned.values()))
-        except BaseException:
-            for one in owned.values():
-                self._ownership.keep(one)  # what was written is not known: the next repair finds out
-            raise
-        kept = {one.session_id for one in results if self._awaited(one)}
-        self._release_all([one for one in owned.values() if one.session_id not in kept])
-        for session_id in kept & owned.keys():
-            self._ownership.keep(owned[session_id])
+            results += self._repair_all(list(held.values()))
+            try:
+                self._give_up(held, results)
+            except StoreError:
+                self._written |= {one.session_id: one for one in results if one.kind in WRITTEN}
+                raise
+        finally:
+            for one in held.values():
+                self._ownership.keep(one)  # awaited, or what was written is not known: the next repair finds out
+        self._keep_none([row for row in rows if row.session_id in untouched], results)
         for row in rows:
             self._ledger.forget(row.session_id)  # others may take it now, and the next batch needs the room
         return results
+
+    def _give_up(self, held: dict[SessionId, Owned], results: Sequence[Repaired]) -> None:
+        """Take out of `held`, and give up, what nobody awaits; what repair left as it is keeps its dead owner."""
+        kept = {one.session_id for one in results if self._awaited(one)}
+        left = {one.session_id for one in results if one.kind is RepairKind.QUARANTINED}
+        closed = [session_id for session_id in held if session_id not in kept | left]
+        for session_id in left & held.keys():
+            self._ownership.hand_back(held.pop(session_id))
+        self._ownership.release_all([held.pop(session_id) for session_id in closed])
+
+    def _keep_none(self, rows: Sequence[Ownership], results: Sequence[Repaired]) -> None:
+        """Give up what of the damaged ones is this process's own: the dead keep theirs, so each start names them."""
+        left = {one.session_id for one in results if one.kind is RepairKind.QUARANTINED}
+        for session_id, incarnation_id, _ in rows:
+            if session_id in left and incarnation_id is not None and self._ownership.is_mine(incarnation_id):
+                self._ownership.give_up_unused(session_id)
 
     def _repair_all(self, owned: Sequence[Owned]) -> list[Repaired]:
         results: list[Repaired] = []
@@ -198,10 +215,3 @@ class RepairEverything:
                 return self._repair(owned)  # it ended meanwhile: look again
             case _:
                 raise answer
-
-    def _release_all(self, owned: Sequence[Owned]) -> None:
-        """Give up what has nothing open any more; what still lives in this process stays owned."""
-        living = [one for one in owned if self._live.of(one.session_id)]
-        for one in living:
-            self._ownership.keep(one)
-        self._ownership.release_all([one for one in owned if one not in living])

@@ -28,7 +28,7 @@ from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..ports.background_work import BackgroundWork
 from ..ports.clock import Clock
-from ..ports.event_store import EventReader
+from ..ports.event_store import EventReader, Standing
 from ..ports.ids import Ids
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleSink
 from .heads import Heads
@@ -111,6 +111,9 @@ class _PreviewLedger(CommandLedger):
         state = self._read(lambda: self._heads.head(run_stream(run_id)).shown())
         assert isinstance(state, Run)
         return state
+
+    def standing(self, run_id: RunId) -> Standing:
+        return self._reader.standing(run_id)
 
     def execute(self, command: AnyCommand) -> Receipt:
         decided = self._read(lambda: self._heads.propose(command)).decided

@@ -21,7 +21,7 @@ from ..domain.run.state import Run
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.session_owners import Ownership
 from .ledger import CommandLedger
-from .open_ends import HeadRun, head_run
+from .open_ends import HeadRun, head_run, unclosable
 from .ownership import Owned
 from .spines import Spines
 
@@ -119,9 +119,12 @@ class RepairSession(Repair):
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN)
         if head.run.ended is not None:
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.admitted.run_id, head.run.ended.status)
+        if (damage := unclosable(self._ledger, head)) is not None:
+            return quarantined(owned.session_id, *damage)
         if head.run.opening is not None:
             return self._end(owned, head.run.opening, head.run, cancelled_by)
-        return _unexplained(head) if head.claimed is None else self._close(owned, head.claimed, cancelled_by)
+        assert head.claimed is not None  # else it could not be closed
+        return self._close(owned, head.claimed, cancelled_by)
 
     def left_as_it_is(self, row: Ownership, awaited: Callable[[Repaired], bool]) -> Repaired | None:
         """What is said of a session that is not taken at all; None where it is taken, and brought to an end.
@@ -136,8 +139,9 @@ class RepairSession(Repair):
         head = head_run(self._ledger, row.session_id)
         if head is None:
             return None
-        if head.run.opening is None:
-            return _unexplained(head) if head.claimed is None else None
+        if head.run.ended is None:
+            damage = unclosable(self._ledger, head)
+            return None if damage is None else quarantined(row.session_id, *damage)
         before = _closed_before(head, row)
         return before if before is not None and awaited(before) else None
 
@@ -185,11 +189,6 @@ class RepairSession(Repair):
                 "epoch": owned.epoch,
             },
         )
-
-
-def _unexplained(head: HeadRun) -> Repaired:
-    detail = f"run {head.admitted.run_id} was admitted and never opened, and no claim names it"
-    return quarantined(head.admitted.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
 
 
 def _closed_before(head: HeadRun, row: Ownership) -> Repaired | None:

@@ -9,7 +9,6 @@ from typing import Final
 
 from anyio import to_thread
 
-from ..domain.errors import StoreError, WriteRefused
 from ..domain.identifiers import ClaimId, RunId, SessionId
 from ..domain.planning.outcome import Continue, Note, Park, Reason
 from ..domain.planning.revalidation import compare
@@ -197,11 +196,8 @@ class ResumeRun:
             return Parked(session_id, (busy_reason(busy),))
         try:
             ready = await self._ready(owned, agent, request, hands)
-        except (StoreError, WriteRefused):
-            self._ownership.keep(owned)  # what was written is not known, or the session has another owner
-            raise
-        except BaseException:
-            await in_thread(partial(self._ownership.give_up, owned))
+        except BaseException as error:
+            await in_thread(partial(self._ownership.give_up_failed, owned, error))
             raise
         if isinstance(ready, Parked):
             await in_thread(partial(self._ownership.give_up, owned))
@@ -209,11 +205,11 @@ class ResumeRun:
         plan, repaired, reconciled, content = ready
         try:
             begun = await self._begin_continuation(owned, plan, content)
-        except BaseException:
-            self._ownership.keep(owned)  # a claim may stand, which the next use of the session repairs
+        except BaseException as error:
+            await in_thread(partial(self._ownership.give_up_failed, owned, error))  # kept where a claim stands
             raise
         if isinstance(begun, Reason):
-            self._ownership.keep(owned)
+            await in_thread(partial(self._ownership.give_up, owned))
             changed = (RevalidationCode.CONTINUATION_CLAIM_CONFLICT,)
             return Parked(session_id, (begun,), plan.notes, changed, repaired, reconciled)
         return Beginning(begun, plan, repaired, reconciled)

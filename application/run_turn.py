@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..domain.errors import SafepointError, StoreError
+from ..domain.errors import SafepointError
 from ..domain.events.run import Budgets
 from ..domain.identifiers import RunId, SessionId
 from ..ports.checkpoints import Checkpoint
@@ -143,11 +143,8 @@ class RunTurn:
                 raise SessionQuarantined(repaired)
             captured = await self._capture.for_turn(agent)
             begun = await self._start(owned, agent, text, context, budgets, parent)
-        except StoreError:
-            self._ownership.keep(owned)  # whether the run was opened is not known
-            raise
-        except BaseException:
-            await in_thread(partial(self._ownership.give_up, owned))
+        except BaseException as error:
+            await in_thread(partial(self._ownership.give_up_failed, owned, error))
             raise
         match captured:
             case None:

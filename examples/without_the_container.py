@@ -32,7 +32,7 @@ from safepoint.application.drive_run import DriveRun
 from safepoint.application.ledger import Ledger
 from safepoint.application.live_operations import LiveOperations
 from safepoint.application.live_runs import LiveRuns
-from safepoint.application.open_ends import is_open
+from safepoint.application.open_ends import end_of
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.repair_session import RepairSession
 from safepoint.application.run_agent import RunAgent, Screen
@@ -50,7 +50,7 @@ def run_turn(events: EventStore, owners: SessionOwners, incarnations: Incarnatio
     ids, sink, live = Uuid7Ids(), CollectingSink(), LiveOperations()
     spines, ledger = Spines(SystemClock(), ids), Ledger(events, owners)
     async_ledger = AsyncLedger(ledger)
-    ownership = SessionOwnership(owners, incarnations, ledger.forget, live.of, partial(is_open, ledger))
+    ownership = SessionOwnership(owners, incarnations, ledger.forget, live.of, partial(end_of, ledger))
     run_agent = RunAgent(async_ledger, spines, ids, RecordingFailpoints(), MemorySupervisor(), MemoryJobs(), live)
     drive = DriveRun(run_agent, ownership, LiveRuns(), live, sink)
     repair = RepairSession(ledger, spines, sink)

@@ -58,7 +58,7 @@ class Hosting(Process):
         self.models: dict[SessionId, PlannedModel] = {}
         self.became: list[Parked | Continued] = []
         self.everything = RepairEverything(
-            self.ledger, self.ownership, self.repair, self.world.store, self.world.store.views, self.live
+            self.ledger, self.ownership, self.repair, self.world.store, self.world.store.views
         )
 
     def host(

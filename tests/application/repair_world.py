@@ -11,7 +11,7 @@ from safepoint.adapters.system.clock import SystemClock
 from safepoint.adapters.system.ids import Uuid7Ids
 from safepoint.application.ledger import Ledger
 from safepoint.application.live_operations import LiveOperations
-from safepoint.application.open_ends import is_open
+from safepoint.application.open_ends import end_of
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.repair_everything import RepairEverything
 from safepoint.application.repair_family import RepairFamily
@@ -40,15 +40,13 @@ class Life:
         self.world = world
         self.incarnations = MemoryIncarnations(host)
         self.ledger = Ledger(events or world.events, world.owners)
+        self.live = LiveOperations()
         self.ownership = SessionOwnership(
-            world.owners, self.incarnations, self.ledger.forget, is_open=partial(is_open, self.ledger)
+            world.owners, self.incarnations, self.ledger.forget, self.live.of, partial(end_of, self.ledger)
         )
         self.sink = CollectingSink()
-        self.live = LiveOperations()
         self.repair = RepairSession(self.ledger, Spines(SystemClock(), Uuid7Ids()), self.sink)
-        self.everything = RepairEverything(
-            self.ledger, self.ownership, self.repair, world.store, world.store.views, self.live
-        )
+        self.everything = RepairEverything(self.ledger, self.ownership, self.repair, world.store, world.store.views)
         self.family = RepairFamily(self.repair, self.ownership, world.store.views)
 
     def __call__(self, progress: Callable[[RepairStep], None] = lambda step: None) -> RepairReport:

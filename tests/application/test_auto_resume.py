@@ -30,7 +30,8 @@ from safepoint.domain.reasons import ParkReason
 from safepoint.ports.failpoints import Failpoint
 from safepoint.ports.lifecycle_sink import LifecycleKind
 
-from .hosting import Hosting, Waits, act, interrupted, killed_resume
+from .hosting import STEPS, Hosting, Waits, act, interrupted, killed_resume
+from .resuming import Killed, killing
 from .wiring import SESSION, Process, World, go, until
 
 OTHER = SessionId("s2")
@@ -273,6 +274,54 @@ def test_what_is_not_tried_is_given_up_at_once_and_not_tried_by_the_next_host() 
     again = Hosting(world)
     hosted(again)
     assert (again.became, claims(again, run_id)) == ([], [])
+
+
+def test_a_try_that_is_not_made_takes_nothing_from_who_has_died_with_the_session_since() -> None:
+    """A person's turn had ended it here, and another program was killed in it: whoever comes next repairs it."""
+    world = World()
+    interrupted(world)
+    process, other = Hosting(world), Process(world, at_failpoint=killing(Failpoint.RESULT_DELIVERED))
+    asked, answer = threading.Event(), threading.Event()
+
+    def no_agent(_: Interrupted) -> None:
+        asked.set()
+        assert answer.wait(30)
+
+    async def work() -> None:
+        async with process.host(auto=True, agent_for=no_agent) as host:
+            await until(asked.is_set)
+            await host.run_turn(SESSION, "hello", process.agent([says("hello")]))
+            assert process.owner() is None
+            with pytest.raises((Killed, BaseExceptionGroup)):
+                await other.turn("go", STEPS, [act])
+            other.die()
+            answer.set()
+            await host.recovered()
+            assert process.owner() == other.ownership.incarnation.incarnation_id
+            assert isinstance(await Process(world).resume([says("done")], [act]), Continued)
+
+    go(work)
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_transaction_of_giving_up_that_fails_costs_no_try(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    world = World()
+    interrupted(world)
+    left = Process(world)  # it took a session, and was killed before it had begun anything
+    left.ownership.keep(left.ownership.own(OTHER))
+    left.die()
+    process = Hosting(world)
+    owners: Any = process.ownership._owners
+    release_all, failures = owners.release_all, iter(range(failing))
+
+    def fails_at_first(rows: Any) -> Any:
+        if rows and next(failures, None) is not None:
+            raise StoreUnavailable("it is locked")
+        return release_all(rows)
+
+    monkeypatch.setattr(owners, "release_all", fails_at_first)
+    hosted(process)
+    assert (became(process), process.owner(), process.owner(OTHER)) == (["done"], None, None)
 
 
 def test_what_parked_is_given_up_and_not_tried_by_the_next_host() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import pytest
@@ -11,9 +11,11 @@ import pytest
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
 from safepoint.adapters.memory.tables import Failure
+from safepoint.application.live_operations import LiveOperations
+from safepoint.application.open_ends import End
 from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
-from safepoint.domain.errors import SafepointError, StoreDamaged, StoreError, StoreUnavailable, WriteRefused
-from safepoint.domain.identifiers import IncarnationId, SessionId
+from safepoint.domain.errors import SafepointError, StoreDamaged, StoreUnavailable, WriteRefused
+from safepoint.domain.identifiers import IncarnationId, OperationId, SessionId
 from safepoint.domain.reasons import WriteRefusal
 from safepoint.ports.incarnations import Incarnation, Liveness
 from safepoint.ports.session_owners import Ownership, SessionOwners
@@ -28,7 +30,9 @@ class Life:
         self.store = store
         self.incarnations = MemoryIncarnations(host)
         self.forgotten: list[SessionId] = []
-        self.ownership = SessionOwnership(owners or store.owners, self.incarnations, self.forgotten.append)
+        self.ownership = SessionOwnership(
+            owners or store.owners, self.incarnations, self.forgotten.append, end_of=lambda _: End.CLOSED
+        )
 
     @property
     def me(self) -> IncarnationId:
@@ -361,31 +365,29 @@ def test_a_session_is_held_for_a_block_and_stays_owned_where_it_is_not_known_wha
     assert row.incarnation_id == (one.me if owner_stays else None)
 
 
-class Open:
-    """What is said of open ends."""
+class Ends:
+    """What is said of ends."""
 
-    def __init__(self, said: bool | StoreError) -> None:
+    def __init__(self, said: End) -> None:
         self.said = said
         self.asked: list[SessionId] = []
 
-    def __call__(self, session_id: SessionId) -> bool:
+    def __call__(self, session_id: SessionId) -> End:
         self.asked.append(session_id)
-        if isinstance(self.said, StoreError):
-            raise self.said
         return self.said
 
 
 @pytest.mark.parametrize(
     ("said", "owner_stays"),
-    [(True, True), (False, False), (StoreUnavailable("could not look"), True), (StoreDamaged("it is damaged"), False)],
-    ids=["open", "nothing open", "could not look", "damaged"],
+    [(End.OPEN, True), (End.CLOSED, False), (End.UNSEEN, True), (End.DAMAGED, False)],
+    ids=str,
 )
 def test_a_session_whose_use_failed_stays_owned_where_an_end_is_open_or_nobody_could_look(
-    store: MemoryStore, host: MemoryHost, said: bool | StoreError, owner_stays: bool
+    store: MemoryStore, host: MemoryHost, said: End, owner_stays: bool
 ) -> None:
     """Repair at start goes by owners: it would not find an open run that nobody owns."""
-    is_open = Open(said)
-    ownership = SessionOwnership(store.owners, MemoryIncarnations(host), lambda _: None, is_open=is_open)
+    end_of = Ends(said)
+    ownership = SessionOwnership(store.owners, MemoryIncarnations(host), lambda _: None, end_of=end_of)
     me = ownership.incarnation.incarnation_id
     refused = WriteRefused(WriteRefusal.TRANSITION_SHAPE_CONFLICT, "it does not fit")
 
@@ -395,9 +397,9 @@ def test_a_session_whose_use_failed_stays_owned_where_an_end_is_open_or_nobody_c
 
     for fail in (fails_in_a_block, lambda: ownership.give_up(ownership.own(S)), lambda: ownership.give_up_unused(S)):
         ownership.keep(ownership.own(S))
-        is_open.asked.clear()
+        end_of.asked.clear()
         fail()
-        assert (ownership.in_use(S), is_open.asked) == (False, [S])
+        assert (ownership.in_use(S), end_of.asked) == (False, [S])
         (row,) = rows_of(store, S)
         assert row.incarnation_id == (me if owner_stays else None)
 
@@ -417,3 +419,136 @@ def test_what_was_done_is_told_although_giving_the_session_up_cannot_be_written(
     assert not one.ownership.in_use(S)
     (row,) = rows_of(store, S)
     assert row.incarnation_id == one.me
+
+
+# ---- what is given up, and to whom -----------------------------------------------------------------------------------
+
+
+class Gives:
+    """A process that may give a session up, and what it is told of it."""
+
+    def __init__(self, store: MemoryStore, host: MemoryHost, end: End = End.CLOSED) -> None:
+        self.store = store
+        self.live = LiveOperations()
+        self.ends = Ends(end)
+        self.ownership = SessionOwnership(
+            store.owners, MemoryIncarnations(host), lambda _: None, self.live.of, self.ends
+        )
+
+    def row(self) -> Ownership | None:
+        return self.store.owners.owner(S)
+
+    @property
+    def me(self) -> IncarnationId:
+        return self.ownership.incarnation.incarnation_id
+
+
+def test_whoever_tells_nothing_of_ends_gives_nothing_up_after_a_failure(store: MemoryStore, host: MemoryHost) -> None:
+    ownership = SessionOwnership(store.owners, MemoryIncarnations(host), lambda _: None)
+    ownership.give_up(ownership.own(S))
+    assert store.owners.owner(S) == (S, ownership.incarnation.incarnation_id, 1)
+
+
+def test_nobody_takes_a_session_in_order_to_give_it_up(store: MemoryStore, host: MemoryHost, one: Life) -> None:
+    """From the dead it would be taken to be kept, where it is open; from nobody, in the moment in which others come."""
+    life = Gives(store, host, End.OPEN)
+    assert life.me
+    life.ownership.give_up_unused(S)
+    assert life.row() is None
+    left(one, S)
+    one.incarnations.die()
+    life.ownership.give_up_unused(S)
+    assert life.row() == (S, one.me, 1)
+    life.ownership.release(life.ownership.own(S))
+    life.ownership.give_up_unused(S)
+    assert (life.row(), life.ends.asked, life.ownership.in_use(S)) == ((S, None, 2), [], False)
+
+
+def test_what_comes_after_a_life_has_ended_begins_no_other(store: MemoryStore, host: MemoryHost) -> None:
+    """An operation that ends while its runtime is closed: its thread gives the session up when that is over."""
+    life = Gives(store, host)
+    me = life.me
+    life.ownership.keep(life.ownership.own(S))
+    life.ownership.leave(keep_lock_file=True)
+    life.ownership.give_up_unused(S)
+    assert (life.row(), life.ownership.begun) == ((S, me, 1), False)
+
+
+GIVING: dict[str, Callable[[SessionOwnership, Owned], None]] = {
+    "release": SessionOwnership.release,
+    "release all": lambda ownership, owned: ownership.release_all([owned]),
+    "give up": SessionOwnership.give_up,
+    "hand back": SessionOwnership.hand_back,
+}
+
+
+@pytest.mark.parametrize("give", GIVING.values(), ids=GIVING)
+def test_an_operation_that_ends_while_its_session_is_given_up_does_not_leave_it_owned(
+    store: MemoryStore, host: MemoryHost, give: Callable[[SessionOwnership, Owned], None]
+) -> None:
+    """Its thread finds the session in use, and leaves it to whoever uses it; who has looked before that."""
+    life = Gives(store, host)
+    operation = OperationId("o")
+    life.live.began(operation, S)
+    life.live.when_over(S, lambda: life.ownership.give_up_unused(S))
+
+    def lives_here(session_id: SessionId) -> bool:
+        lives = life.live.of(session_id)
+        life.live.ended(operation)
+        return lives
+
+    life.ownership._lives_here = lives_here
+    give(life.ownership, life.ownership.own(S))
+    assert (life.row(), life.ownership.in_use(S)) == ((S, None, 1), False)
+
+
+def _fails(ownership: SessionOwnership) -> None:
+    with pytest.raises(Refused), ownership.held(S):
+        raise Refused
+
+
+def _goes_well(ownership: SessionOwnership) -> None:
+    with ownership.held(S):
+        pass
+
+
+USING: dict[str, Callable[[SessionOwnership], None]] = {
+    "refused": _fails,
+    "done": _goes_well,
+    "damaged": lambda ownership: ownership.give_up_failed(ownership.own(S), StoreDamaged("it is")),
+}
+
+
+@pytest.mark.parametrize("use", USING.values(), ids=USING)
+def test_what_repair_cannot_close_is_handed_back_to_the_dead_so_that_each_start_names_it(
+    store: MemoryStore, host: MemoryHost, one: Life, use: Callable[[SessionOwnership], None]
+) -> None:
+    left(one, S)
+    one.incarnations.die()
+    life = Gives(store, host, End.DAMAGED)
+    use(life.ownership)
+    assert (life.row(), life.ownership.in_use(S)) == ((S, one.me, 3), False)
+    assert Life(store, host).ownership.own(S).epoch == 4  # by a person, from another process
+
+
+def test_what_was_nobodys_or_is_taken_from_who_may_live_is_handed_back_to_nobody(
+    store: MemoryStore, host: MemoryHost, one: Life
+) -> None:
+    life = Gives(store, host, End.DAMAGED)
+    life.ownership.give_up(life.ownership.own(S))
+    assert life.row() == (S, None, 1)
+    left(one, S)
+    life.ownership.give_up(life.ownership.own(S, fencing=one.me))
+    assert life.row() == (S, None, 3)
+
+
+def test_a_session_that_cannot_be_handed_back_is_not_in_use_here(
+    store: MemoryStore, host: MemoryHost, one: Life
+) -> None:
+    left(one, S)
+    one.incarnations.die()
+    life = Gives(store, host, End.DAMAGED)
+    owned = life.ownership.own(S)
+    store.fail_next(Failure.UNAVAILABLE)
+    life.ownership.give_up(owned)
+    assert (life.row(), life.ownership.in_use(S)) == ((S, life.me, 2), False)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost
 from safepoint.application import repair_everything, repair_order, repair_report
+from safepoint.application.auto_resume import is_tried
 from safepoint.application.repair_report import RepairReport, RepairStep
-from safepoint.application.repair_session import RepairKind
+from safepoint.application.repair_session import Repaired, RepairKind
 from safepoint.domain.commands import AbandonRun
 from safepoint.domain.errors import StoreDamaged, StoreError, StoreNotAdopted, StoreUnavailable
 from safepoint.domain.events.run import RunStatus
@@ -23,6 +26,7 @@ from safepoint.ports.incarnations import Liveness
 from safepoint.ports.session_owners import Ownership
 from safepoint.ports.store_keeping import Trust
 
+from ..adapters.cli.test_deleted_ends import delete_newest
 from ..domain.facts import prefix, sealed
 from .ledger_world import World
 from .repair_world import Life, all_bytes, endings
@@ -241,6 +245,67 @@ def test_damage_that_is_met_while_writing_quarantines_that_session_alone(world: 
     report = next_()
     assert (report.runs_closed, report.quarantined_count) == (2, 1)
     assert sorted(len(found) for found in endings(world).values()) == [0, 1, 1]
+    (quarantined,) = report.quarantined
+    dead_owner = dead.ownership.incarnation.incarnation_id
+    assert owner(world, quarantined.session_id).incarnation_id == dead_owner  # so the next start looks at it, too
+    assert next_().runs_closed == 1
+
+
+def test_a_run_behind_which_an_event_is_missing_is_named_at_each_start_and_left_untouched(
+    tmp_path: Path, host: MemoryHost
+) -> None:
+    with closing(World("sqlite", tmp_path)) as world:
+        dead = Life(world, host)
+        r = dead.opens("a", "x")
+        dead.ledger.execute(r.prepare(r.dispatch("x")))
+        dead.opens("b")
+        dead.dies()
+        delete_newest(tmp_path / "store.sqlite", "tool.dispatched.v1", "a")
+        owned = owner(world, "a")
+        for runs_closed in (1, 0):
+            life = Life(world, host)
+            report = life()
+            assert (report.runs_closed, [one.session_id for one in report.quarantined]) == (runs_closed, ["a"])
+            assert owner(world, "a") == owned
+            life.dies()
+
+
+def test_what_is_damaged_while_this_process_owns_it_is_not_kept_by_it(world: World, next_: Life) -> None:
+    damage(next_, "a")
+    assert next_().quarantined_count == 1
+    assert owner(world, "a").incarnation_id is None
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_where_giving_up_fails_nothing_stays_in_use_and_what_was_closed_is_told_once(
+    world: World, dead: Life, next_: Life, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """What waits for its automatic try would be busy for as long as the host lives."""
+    for session in "ab":
+        dead.opens(session)
+    dead.claims("c")
+    dead.dies()
+    release_all, failures = world.owners.release_all, iter(range(failing))
+
+    def fails_at_first(rows: Sequence[Ownership]) -> Sequence[bool]:
+        if next(failures, None) is not None:
+            raise StoreUnavailable("it is locked")
+        return release_all(rows)
+
+    monkeypatch.setattr(next_.ownership._owners, "release_all", fails_at_first)
+    report = RepairReport()
+
+    def awaited(one: Repaired) -> bool:
+        return one.session_id == "a" and is_tried(one)
+
+    steps = list(next_.everything.steps(report, awaited))
+    if report.failed:
+        steps += list(next_.everything.again(report, awaited))
+    assert [one.session_id for step in steps for one in step.repaired if awaited(one)] == ["a"]
+    assert report == RepairReport(runs_closed=2, claims_repaired=1)
+    assert not any(next_.ownership.in_use(SessionId(name)) for name in "abc")
+    me = next_.ownership.incarnation.incarnation_id
+    assert [owner(world, name).incarnation_id for name in "abc"] == [me, None, None]
 
 
 def test_of_very_many_damaged_sessions_all_are_counted_and_some_are_named(

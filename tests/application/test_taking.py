@@ -17,6 +17,7 @@ from anyio import to_thread
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost, MemoryIncarnations
 from safepoint.application.in_thread import in_thread
+from safepoint.application.open_ends import End
 from safepoint.application.ownership import Owned, SessionBusy, SessionOwnership
 from safepoint.application.taking import taken
 from safepoint.domain.errors import StoreUnavailable
@@ -65,7 +66,10 @@ class CutOwners:
 
 
 def ownership(store: MemoryStore, owners: Any) -> SessionOwnership:
-    return SessionOwnership(cast(SessionOwners, owners), MemoryIncarnations(MemoryHost()), lambda session_id: None)
+    incarnations = MemoryIncarnations(MemoryHost())
+    return SessionOwnership(
+        cast(SessionOwners, owners), incarnations, lambda session_id: None, end_of=lambda session_id: End.CLOSED
+    )
 
 
 @pytest.mark.parametrize("at", ["owner before", "owner after", "take before", "take after"])

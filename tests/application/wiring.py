@@ -47,7 +47,7 @@ from safepoint.application.ledger import Ledger
 from safepoint.application.lineage import read_segment
 from safepoint.application.live_operations import LiveOperations
 from safepoint.application.live_runs import LiveRun, LiveRuns
-from safepoint.application.open_ends import is_open
+from safepoint.application.open_ends import end_of
 from safepoint.application.over import OverJudge
 from safepoint.application.ownership import SessionOwnership
 from safepoint.application.places import Places
@@ -184,7 +184,7 @@ class Process:
             self.incarnations,
             self.ledger.forget,
             self.live.of,
-            partial(is_open, self.ledger),
+            partial(end_of, self.ledger),
         )
         self.over = OverJudge(self.ownership, self.supervisor, self.live)
         self.repair = RepairSession(self.ledger, self.spines, self.sink)

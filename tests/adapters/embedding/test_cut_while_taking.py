@@ -17,7 +17,7 @@ import pytest
 
 import safepoint
 from safepoint.adapters.memory.model_provider import PlannedModel, says
-from safepoint.application.open_ends import is_open
+from safepoint.application.open_ends import End, end_of
 
 from .loops import asks_to_pay
 
@@ -176,7 +176,7 @@ async def left(runtime: safepoint.Runtime, session: safepoint.Session, *, at_onc
             while ownership.in_use(session.session_id):  # noqa: ASYNC110 (a thread, which has no event of this loop)
                 await anyio.sleep(0.001)
     assert not ownership.in_use(session.session_id)
-    if is_open(runtime.parts.ledger(), session.session_id):
+    if end_of(runtime.parts.ledger(), session.session_id) is End.OPEN:
         row, _, _ = ownership.owner_of(session.session_id)
         assert row is not None
         assert row.incarnation_id == ownership.incarnation.incarnation_id
