@@ -87,6 +87,8 @@ def _unusable(reconciler: Any, observed: object) -> str | None:
         return "with a version that is none"
     if not isinstance(said.observation, Observation) or not isinstance(said.detail, str):
         return "something that is no observation"
+    if type(said.ends_never) is not bool:
+        return "something that is no observation"
     if said.waits_for is not None:
         parse_id(said.waits_for, "session id")
     digest = said.evidence_digest

@@ -196,9 +196,7 @@ class ReconcileOperations:
         if isinstance(observed, LeftAlone):
             return observed
         if observed.observation is Observation.HANDLE_RUNNING:
-            child = observed.waits_for
-            why = Left.HANDLE_RUNNING if child is None else Left.CHILD_INTERRUPTED
-            return LeftAlone(why, observed.detail, child=child)
+            return _waiting(observed)
         if wrong := misfit(contract.mode, observed):
             return LeftAlone(
                 Left.RECONCILER_FAILED, f"{reconciler.reconciler_id} answered {wrong}, which settles nothing"
@@ -234,6 +232,14 @@ class ReconcileOperations:
                 codes=codes,
             )
         )
+
+
+def _waiting(observed: Observed) -> LeftAlone:
+    """Why there is no end yet: for a while, until somebody resumes a run, or for good."""
+    if observed.ends_never:
+        return LeftAlone(Left.HANDLE_LOST, observed.detail)
+    why = Left.HANDLE_RUNNING if observed.waits_for is None else Left.CHILD_INTERRUPTED
+    return LeftAlone(why, observed.detail, child=observed.waits_for)
 
 
 def _asked(seen: Uncertain) -> AskedOperation:

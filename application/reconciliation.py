@@ -54,6 +54,8 @@ class Left(StrEnum):
     """What it started has not come to its end."""
     CHILD_INTERRUPTED = "child_run_interrupted"
     """The run that it started was interrupted, and can be resumed: its end is then the outcome."""
+    HANDLE_LOST = "handle_lost"
+    """What it started came to no end that will ever be seen: a person says what came of it."""
     MOVED_ON = "moved_on"
     """Others wrote to its run all the while."""
 

@@ -99,7 +99,7 @@ class RecordedHandles(Reconciler):
                 return _interrupted(found)
             case TooDeep():
                 detail = f"run {found.run_id} was continued more often than is followed"
-                return Observed(Observation.HANDLE_RUNNING, detail=detail)
+                return Observed(Observation.HANDLE_RUNNING, detail=detail, ends_never=True)
             case Ended():
                 return _of_ended(found)
 
@@ -107,7 +107,8 @@ class RecordedHandles(Reconciler):
 def _interrupted(child: Interrupted) -> Observed:
     where = f"run {child.run_id} of session {child.session_id} was interrupted"
     if child.superseded:
-        return Observed(Observation.HANDLE_RUNNING, detail=f"{where}, and a later turn has taken its place")
+        detail = f"{where}, and a later turn has taken its place"
+        return Observed(Observation.HANDLE_RUNNING, detail=detail, ends_never=True)
     detail = f"{where}, and can be continued"
     return Observed(Observation.HANDLE_RUNNING, detail=detail, waits_for=child.session_id)
 

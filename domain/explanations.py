@@ -111,8 +111,8 @@ _TABLE: Final[dict[str, Explanation]] = {
     ),
     ParkReason.DANGLING_TOOL_STATE: Explanation(
         "A tool call was started and its outcome was never recorded: it may or may not have happened.",
-        "Let it be looked at again: `safepoint reconcile SESSION`; or look yourself, and settle it: "
-        "`safepoint settle OPERATION`.",
+        "Let it be looked at again, where its tool promised something and is here: `safepoint reconcile SESSION`; or "
+        "look yourself, and settle it: `safepoint settle OPERATION`.",
     ),
     ParkReason.EFFECT_MAY_BE_RUNNING: Explanation(
         "Something that an interrupted tool call started may still be running.",

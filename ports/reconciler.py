@@ -75,6 +75,8 @@ class Observed:
         evidence_digest: of what was read, for the record; None where nothing could be read.
         detail: for people, without content: which path, what differs.
         waits_for: of `handle_running`: the session whose interrupted run has to be resumed before there is an end.
+        ends_never: of `handle_running`: no end of it will be seen, however long somebody waits; a person says what came
+            of it.
     """
 
     observation: Observation
@@ -82,6 +84,7 @@ class Observed:
     evidence_digest: str | None = None
     detail: str = ""
     waits_for: SessionId | None = None
+    ends_never: bool = False
 
 
 class Reconciler(Protocol):

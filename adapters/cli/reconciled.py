@@ -42,6 +42,7 @@ _LEFT: Final = {
     Left.STOPPED: "it was stopped",
     Left.HANDLE_RUNNING: "what it started has not come to its end",
     Left.CHILD_INTERRUPTED: "the run that it started was interrupted; resumed, that comes to an end",
+    Left.HANDLE_LOST: "what it started came to no end that can be seen, and only a person can say what came of it",
     Left.MOVED_ON: "its run does not stand still",
 }
 _BECAME: Final = {Completed: "completed", NowParked: "parked", LeftAlone: "left"}
@@ -60,7 +61,14 @@ AGAIN: Final = frozenset(
 )
 """Where the same command can come to something else later."""
 _SETTLED_BY_HAND: Final = frozenset(
-    {Left.PARKED, Left.NO_RECONCILER, Left.RECONCILER_FAILED, Left.RECONCILER_TIMED_OUT, Left.TOOL_CHANGED}
+    {
+        Left.PARKED,
+        Left.NO_RECONCILER,
+        Left.RECONCILER_FAILED,
+        Left.RECONCILER_TIMED_OUT,
+        Left.TOOL_CHANGED,
+        Left.HANDLE_LOST,
+    }
 )
 
 

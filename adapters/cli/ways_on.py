@@ -47,6 +47,7 @@ _ACCEPTABLE = frozenset(
 _AGAIN = frozenset({ParkReason.CONTINUATION_CLAIM_REPAIR_REQUIRED, ParkReason.CONTINUATION_IDENTITY_REUSED})
 
 
+_RUN_AGAIN = frozenset({RecoveryMode.REPLAY_SAFE, RecoveryMode.IDEMPOTENT})
 _PROMISING = frozenset(
     {RecoveryMode.REPLAY_SAFE, RecoveryMode.IDEMPOTENT, RecoveryMode.RECONCILE, RecoveryMode.REATTACH}
 )
@@ -129,7 +130,7 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
         fence = commands.about("takeover", session, "--fence-only")
         yield WayOn(fence, "once you have made sure that its owner has ended: take its right to write")
     yield from _ending(parking.operations)
-    yield from _reconciling(parking.operations, session, again)
+    yield from _reconciling(parking, again)
     yield from _settling(parking.operations, commands)
     yield from _answers(parking.reasons, commands)
     if ParkReason.PENDING_PERMISSION in codes:
@@ -252,10 +253,26 @@ def ending(processes: Sequence[ProcessInfo], tool_name: str) -> Iterator[WayOn]:
     yield WayOn(f"kill {process.pid}", f"end what {tool_name} started ({process.name})")
 
 
-def _reconciling(operations: Sequence[OperationSeen], session: str, commands: CommandLines) -> Iterator[WayOn]:
-    for way in looking_again(operations, session, commands):
+def _reconciling(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
+    """Looking again where the tools that this needs are here, and going on where no tool is missing."""
+    elsewhere = _not_here(parking.reasons)
+    operations = [
+        seen
+        for seen in parking.operations
+        if seen.verdict.tool_name not in elsewhere or seen.verdict.mode not in _RUN_AGAIN
+    ]
+    for way in looking_again(operations, parking.session_id, commands):
         yield way
-        yield _resume(session, commands, "the same, and continue where that settles it", "--reconcile")
+        if not elsewhere:
+            told = "the same, and continue where that settles it"
+            yield _resume(parking.session_id, commands, told, "--reconcile")
+
+
+def _not_here(reasons: Sequence[Reason]) -> frozenset[str]:
+    """The used tools that are gone, or not what they were."""
+    drifted = [one.detail for one in reasons if one.code is ParkReason.TOOL_CATALOG_MISMATCH]
+    named = [detail.get(how) for detail in drifted for how in ("missing", "changed")]
+    return frozenset(str(name) for names in named if isinstance(names, list) for name in names)
 
 
 def looking_again(operations: Sequence[OperationSeen], session: str, commands: CommandLines) -> tuple[WayOn, ...]:

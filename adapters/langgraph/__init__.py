@@ -10,7 +10,7 @@ from ..embedding.unrecordable import AgentUnsupported
 from .blocking import SyncThreads, SyncTurn
 from .checkpointer import SafeCheckpointer
 from .promises import promised
-from .refusals import InterruptInTool, NoOpenTurn, StateDiffers, ThreadNotSafe
+from .refusals import InterruptInTool, NoOpenTurn, NothingToResume, StateDiffers, ThreadNotSafe
 from .threads import Threads
 from .turn import Turn
 from .verdict import ThreadVerdict
@@ -19,6 +19,7 @@ __all__ = [
     "AgentUnsupported",
     "InterruptInTool",
     "NoOpenTurn",
+    "NothingToResume",
     "SafeCheckpointer",
     "StateDiffers",
     "SyncThreads",

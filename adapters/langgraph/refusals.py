@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...domain.errors import SafepointError
+from ...domain.reasons import ParkReason
 from .verdict import ThreadVerdict
 
 
@@ -17,6 +18,25 @@ class ThreadNotSafe(SafepointError):
     def __init__(self, verdict: ThreadVerdict) -> None:
         super().__init__(verdict.explained())
         self.thread_id = verdict.thread_id
+        self.verdict = verdict
+
+
+class NothingToResume(SafepointError):
+    """The thread has no interrupted turn: it is safe to go on, by a new turn. An expected state, and no failure.
+
+    Attributes:
+        thread_id: which.
+        code: `resume_candidate_missing`.
+        verdict: what `Threads.verdict` says of it: `safe`, and not `to_resume`.
+    """
+
+    def __init__(self, verdict: ThreadVerdict) -> None:
+        super().__init__(
+            f"thread {verdict.thread_id!r} has no interrupted turn to resume: take a new one,"
+            " `threads.turn(graph, thread, text)`; `verdict(thread).to_resume` says beforehand which of both"
+        )
+        self.thread_id = verdict.thread_id
+        self.code = ParkReason.RESUME_CANDIDATE_MISSING
         self.verdict = verdict
 
 

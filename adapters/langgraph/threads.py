@@ -20,6 +20,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from ...application.record_run import ResumeParked
 from ...application.unanswered_calls import CallsUnanswered
 from ...domain.events.run import Budgets
+from ...domain.reasons import ParkReason
 from ...domain.replay.items import HostItem, Item, UserItem
 from ..embedding.recorded import RecordedRun
 from ..embedding.runtime import Runtime
@@ -27,7 +28,7 @@ from ..embedding.unrecordable import check_promised
 from .carrying_out import Execute, carried_out
 from .graph_tools import check_tools
 from .messages import Differs, id_of, lacking, last_turn, left_open
-from .refusals import NoOpenTurn, StateDiffers, ThreadNotSafe
+from .refusals import NoOpenTurn, NothingToResume, StateDiffers, ThreadNotSafe
 from .states import Graph, States
 from .turn import Turn
 from .verdict import ThreadVerdict, verdict_of
@@ -142,6 +143,7 @@ class Threads:
 
         Raises:
             AgentUnsupported: as `turn`.
+            NothingToResume: no turn of it was interrupted; take a new one.
             ThreadNotSafe: it must not go on; the error says why, and what to do.
             StateDiffers: the thread's messages are not those of the turn.
             StoreError, WriteRefused: it was not begun, or could not be recorded any further.
@@ -153,6 +155,8 @@ class Threads:
                 await self._bring_to_record(graph, turn, thread_id)
                 yield turn
         except ResumeParked as parked:
+            if parked.parked.codes == (ParkReason.RESUME_CANDIDATE_MISSING,):
+                raise NothingToResume(await verdict_of(session)) from parked
             unsettled = await session.unsettled()
             verdict = ThreadVerdict(thread_id, True, parked.parked.reasons, unsettled, session.store)
             raise ThreadNotSafe(verdict) from parked

@@ -24,7 +24,7 @@ class ThreadVerdict:
 
     Attributes:
         thread_id: of the graph's configuration.
-        to_resume: whether a turn of it was interrupted and waits to be resumed.
+        to_resume: whether a turn of it was interrupted and waits to be resumed; else there is nothing to resume.
         reasons: why it may not go on: that turn may not be resumed, another process is at it, or its record is damaged.
         unsettled: operations whose effect is not certain, with `operation_id` and `tool_name`.
         store: the database file, for commands that people are told.
@@ -57,6 +57,8 @@ class ThreadVerdict:
             known = explain(code)
             store = None if self.store is None else str(self.store)
             said += [known.sentence, with_names(known.next_step, self.thread_id, store)]
+        if any("safepoint run " in one for one in said):
+            said.append("Take a new turn of a thread with `threads.turn`: the graph sees no other.")
         said += [f"Not certain: operation {one.operation_id} ({one.tool_name})." for one in self.unsettled]
         return " ".join(said)
 

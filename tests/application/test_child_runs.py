@@ -387,7 +387,7 @@ def test_a_child_whose_place_a_later_turn_took_is_not_said_to_be_resumable() -> 
     go(lambda: process.turn("something else", PlannedModel([says("Done.")]), session_id=CHILD))
     left = became(process)
     assert isinstance(left, LeftAlone)
-    assert (left.why, left.child) == (Left.HANDLE_RUNNING, None)
+    assert (left.why, left.child) == (Left.HANDLE_LOST, None)
     assert "a later turn has taken its place" in left.detail
 
 

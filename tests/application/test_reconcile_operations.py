@@ -464,6 +464,7 @@ def unprepared(**changed: Any) -> Observed:
         Observed("diverged"),  # type: ignore[arg-type]
         Observed(Observation.DIVERGED, evidence_digest="short"),
         Observed(Observation.DIVERGED, detail=7),  # type: ignore[arg-type]
+        Observed(Observation.HANDLE_RUNNING, ends_never="no"),  # type: ignore[arg-type]
         Observed(Observation.MATCHES_EXPECTED_STATE, {"path": "a.txt"}),  # type: ignore[arg-type]
         unprepared(result={1, 2}),
         unprepared(result="\ud800"),

@@ -231,3 +231,46 @@ def test_the_command_line_names_the_child_and_what_to_do_first(
     said = capsys.readouterr().out
     assert "the run that it started was interrupted" in said
     assert f"session {child} was interrupted, and can be continued" in said
+
+
+def commands_of(said: str) -> list[str]:
+    return [way["command"] for way in json.loads(said)["commands"]]
+
+
+def test_a_child_whose_place_a_later_turn_took_is_for_a_person_to_settle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Waiting changes nothing, and nobody is told to wait: the commands that help are named, and they do help."""
+    killed(tmp_path, "ours", "payment recorded")
+    ((child, _),) = children(tmp_path)
+
+    async def main() -> None:
+        async with opened(tmp_path, PlannedModel([says("Done.")])) as clerk:
+            await clerk.session(child).run("Something else.")
+
+    anyio.run(main)
+    store = ["--store", str(tmp_path / "store.sqlite")]
+    assert call(["reconcile", "lead", *store, "--json"]) == ExitCode.PARKED
+    said = capsys.readouterr().out
+    (operation,) = json.loads(said)["operations"]
+    assert (operation["became"], operation["code"], operation["child"]) == ("left", "handle_lost", None)
+    assert "a later turn has taken its place" in operation["detail"]
+    settle = f"safepoint settle {operation['operation_id']}"
+    assert [one.startswith(settle) for one in commands_of(said)[:2]] == [True, True]
+    assert not [one for one in commands_of(said) if "reconcile" in one]
+    word = ["--completed", '"paid 5"', "--by", "ada", "--note", "the bank says so"]
+    assert call(["settle", operation["operation_id"], *word, *store]) == ExitCode.DONE
+    capsys.readouterr()
+    assert call(["reconcile", "lead", *store, "--json"]) == ExitCode.DONE
+    assert json.loads(capsys.readouterr().out)["settled"] is True
+
+
+def test_what_needs_no_tool_is_looked_at_where_the_tools_are_not_and_nobody_is_told_to_go_on_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed(tmp_path, "ours", "payment recorded")
+    assert call(["plan", "lead", "--store", str(tmp_path / "store.sqlite"), "--json"]) == ExitCode.PARKED
+    said = capsys.readouterr().out
+    assert "tool_catalog_mismatch" in [one["code"] for one in json.loads(said)["reasons"]]
+    assert [one for one in commands_of(said) if one.startswith("safepoint reconcile lead")]
+    assert not [one for one in commands_of(said) if "--reconcile" in one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import anyio
 import pytest
 
 import safepoint
+from safepoint.adapters.cli.exit_codes import ExitCode
+from safepoint.adapters.cli.main import call
 from safepoint.application.inspect_sessions import SessionState
 from safepoint.application.repair_session import RepairKind
 from safepoint.application.settlement import SettlementRefused
@@ -526,3 +529,20 @@ def test_a_turn_of_our_loop_without_a_model_is_refused_before_anything_is_record
                 assert await session.summary() is None
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("mode", ["replay_safe", "idempotent"])
+def test_who_has_not_the_tools_of_a_loop_is_not_told_to_run_them_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    """The command line has no tool of somebody else's loop: what it cannot do is not among what it names."""
+    killed(tmp_path, "paid", mode)
+    store = ["--store", str(tmp_path / "store.sqlite")]
+    assert call(["plan", "bill", *store, "--json"]) == ExitCode.PARKED
+    document = json.loads(capsys.readouterr().out)
+    assert "tool_catalog_mismatch" in [one["code"] for one in document["reasons"]]
+    commands = [way["command"] for way in document["commands"]]
+    assert not [one for one in commands if "reconcile" in one]
+    settle = next(one for one in commands if one.startswith("safepoint settle") and "--completed" in one)
+    (operation,) = document["operations"]
+    assert operation["operation_id"] in settle

@@ -21,15 +21,19 @@ from safepoint.adapters.langgraph import (
     AgentUnsupported,
     InterruptInTool,
     NoOpenTurn,
+    NothingToResume,
     SafeCheckpointer,
     StateDiffers,
+    ThreadNotSafe,
     Threads,
+    ThreadVerdict,
     Turn,
     current_call,
     promised,
 )
 from safepoint.application.budget import BudgetSpent
 from safepoint.domain.events.run import RunStatus
+from safepoint.domain.planning.outcome import Reason
 from safepoint.domain.reasons import FailureClass
 from safepoint.ports.tool_catalog import BoundCall, SchemaMismatch
 
@@ -467,3 +471,34 @@ def test_a_call_that_another_node_answers_is_no_success_and_its_effect_is_not_ce
             assert doubt.tool_name == "pay"
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_where_no_turn_was_interrupted_verdict_and_resume_say_the_same(tmp_path: Path, taken: bool) -> None:
+    """Safe to go on, with nothing to resume: neither says that the thread must not go on, and a new turn is taken."""
+
+    async def main() -> None:
+        bank = Bank()
+        async with graph_of(tmp_path, bank, [PAID, PAID]) as (_, threads, graph):
+            if taken:
+                async with threads.turn(graph, "bill", "Hello.") as turn:
+                    await graph.ainvoke(turn.input, turn.config)
+            verdict = await threads.verdict("bill")
+            assert (verdict.safe, verdict.to_resume, verdict.codes) == (True, False, ())
+            with pytest.raises(NothingToResume, match=r"take a new one, `threads\.turn") as nothing:
+                async with threads.resume(graph, "bill"):
+                    raise AssertionError
+            assert nothing.value.verdict == verdict
+            assert nothing.value.code == safepoint.ParkReason.RESUME_CANDIDATE_MISSING
+            assert not isinstance(nothing.value, ThreadNotSafe)
+            async with threads.turn(graph, "bill", "Hello.") as turn:
+                await graph.ainvoke(turn.input, turn.config)
+
+    anyio.run(main)
+
+
+def test_who_is_told_to_take_a_new_turn_is_told_how_the_graph_sees_it() -> None:
+    parked = ThreadVerdict("bill", True, (Reason(safepoint.ParkReason.TOOL_CATALOG_MISMATCH, {}),))
+    assert "Take a new turn of a thread with `threads.turn`" in parked.explained()
+    busy = ThreadVerdict("bill", True, (Reason(safepoint.ParkReason.SESSION_BUSY, {}),))
+    assert "threads.turn" not in busy.explained()
