@@ -21,6 +21,7 @@ from ..ports.checkpoints import Checkpoints
 from ..ports.incarnations import Liveness
 from ..ports.supervised import Overness
 from ..ports.workspace import (
+    Absent,
     CouldNotLook,
     WorkspaceIdentity,
     WorkspaceMissing,
@@ -144,7 +145,8 @@ def _found(path: str, seen: WorkspaceObservation) -> WorkspaceFound | WorkspaceU
             return WorkspaceFound(identity, canonical)
         case WorkspaceMissing(what=what):
             detail = f"the {what.value} is not there"
-            return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
+            no_folder = what is Absent.FOLDER
+            return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail, no_folder)
         case WorkspaceRefused(detail=detail):
             return WorkspaceUnknown(ParkReason.WORKSPACE_IDENTITY_MISSING, (path,), detail)
         case CouldNotLook(detail=detail):

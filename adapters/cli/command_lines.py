@@ -69,10 +69,9 @@ class CommandLines:
         return f"{what_for}; add {self.missing}, which no record names" if self.missing else what_for
 
     @property
-    def told_of_missing(self) -> str:
-        """The same as a sentence about commands that ask the model; empty where nothing must be added."""
-        what = self.missing.partition(" ")[0].lstrip("-")
-        return f"No record names its {what}: add {self.missing} to a command that asks it." if what else ""
+    def what_is_missing(self) -> str:
+        """What no record tells, in a word; empty where nothing must be added."""
+        return self.missing.partition(" ")[0].lstrip("-")
 
     def with_recorded_permissions(self) -> CommandLines:
         """The same without the policy that was given, which is then the run's."""

@@ -104,7 +104,7 @@ def _ways(decision: Decision, commands: CommandLines, *, approved: bool) -> tupl
     if decision.decided is not Decided.KEPT or not approved:
         return ()
     resume = one_line(commands.resuming(decision.session_id), 2_000)
-    what = commands.missing.partition(" ")[0].lstrip("-")
-    script = (f"Add {commands.missing} to it: no record names the {what}.",) if what else ()
+    what = commands.what_is_missing
+    added = (f"Add {commands.missing} to it: no record names the {what}.",) if what else ()
     holds = "It holds for one call with exactly these arguments, of the tool as it is now."
-    return (f"Continue with: {resume}", *script, holds)
+    return (f"Continue with: {resume}", *added, holds)

@@ -70,7 +70,8 @@ def _report(
     if assumed:
         out.say("The provider is taken as the run recorded it; resuming needs it in fact.")
     if commands.missing:
-        out.say(commands.told_of_missing)
+        what = commands.what_is_missing
+        out.say(f"No record names its {what}: add {commands.missing} to a command that asks it.")
     say_notes(out, plan.notes)
     members = {
         "session_id": session_id,

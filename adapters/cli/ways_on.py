@@ -25,6 +25,7 @@ from .exit_codes import ExitCode, exit_code_of_park
 MESSAGE = "YOUR MESSAGE"
 WHY = "HOW YOU KNOW"
 RESULT = "RESULT"
+FOLDER = "FOLDER"
 SETTLED_MAX = 5
 _UNREADABLE = frozenset({ParkReason.SOURCE_RUN_UNREADABLE, ParkReason.RUNTIME_LEDGER_UNREADABLE})
 _UNCERTAIN = frozenset({ParkReason.DANGLING_TOOL_STATE, ParkReason.TOOL_RECOVERY_PARKED})
@@ -139,6 +140,8 @@ def _ways(parking: Parking, commands: CommandLines) -> Iterator[WayOn]:
     yield from _of_content(codes, session, again)
     if codes & _WORKSPACE and parking.cwd and not _is_here(parking):
         yield _resume(session, again, "continue in the folder that the run worked in", "--workspace", parking.cwd)
+    elif any(one.code is ParkReason.WORKSPACE_IDENTITY_MISSING and "paths" in one.detail for one in parking.reasons):
+        yield _resume(session, again, "name the folder in which it is to go on", "--workspace", FOLDER)
     yield from _consenting(parking, policies)
     if codes & _AGAIN:
         yield _resume(session, again, "try again")

@@ -22,13 +22,16 @@ def workspace_is_the_same(view: View) -> Iterator[Reason]:
     if seen is None:
         return
     about = {"expected": seen.workspace_identity, "expected_path": seen.cwd}
+    foreign = view.source is not None and view.source.foreign
     if isinstance(now, WorkspaceUnknown):
-        if seen.workspace_identity is not None or now.code is not ParkReason.WORKSPACE_IDENTITY_MISSING:
+        # Who worked in no workspace needs none; a run of another machine may name a folder that is not on this one.
+        unmarked = now.code is ParkReason.WORKSPACE_IDENTITY_MISSING and not (foreign and now.no_folder)
+        if seen.workspace_identity is not None or not unmarked:
             yield Reason(now.code, {**about, "what": "workspace", "paths": list(now.paths), "detail": now.detail})
         return
     about = {**about, "found": now.identity, "found_path": now.path}
     if seen.workspace_identity is None and now.identity is not None:
-        if view.facts.adopt and view.source is not None and view.source.foreign:  # that none is recorded proves nothing
+        if view.facts.adopt and foreign:  # that none is recorded proves nothing
             view.notes.append(Note(NoteCode.WORKSPACE_NOT_RECORDED, about))
             return
         yield Reason(ParkReason.WORKSPACE_IDENTITY_MISSING, {**about, "detail": "the source recorded none"})

@@ -49,11 +49,16 @@ class WorkspaceFound(NamedTuple):
 
 
 class WorkspaceUnknown(NamedTuple):
-    """No identity to compare: `code` says whether none is there, two places share one, or it could not be looked at."""
+    """No identity to compare: `code` says whether none is there, two places share one, or it could not be looked at.
+
+    Attributes:
+        no_folder: there is not even a folder.
+    """
 
     code: ParkReason
     paths: tuple[str, ...] = ()
     detail: str = ""
+    no_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,9 @@ FORMATS: dict[str, Callable[[str], list[Line]]] = {
 PAYS = ({"text": "Played by another program."}, {"text": "I pay.", "calls": [PAY]}, {"text": "Done."})
 
 
-def imported(program: Program, name: str, *, settled: bool) -> Ran:
+def imported(program: Program, name: str, *, settled: bool, cwd: str | None = None) -> Ran:
     """The judgement of a history that stops after its call's answer, or before it, which is then in the store."""
-    lines = FORMATS[name](str(program.workspace))
+    lines = FORMATS[name](cwd or str(program.workspace))
     file = program.folder / "history.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in (lines if settled else lines[:-1])))
     program.script(*PAYS)
@@ -224,6 +224,21 @@ def test_what_was_asked_of_a_person_is_executed_once_although_its_process_was_ki
     assert (went.code, went.document["status"], program.effects) == (0, "completed", ["paid"]), went
 
 
+def test_where_it_worked_in_a_folder_that_is_not_here_a_person_names_one(program: Program) -> None:
+    """A history of another machine: no tool would find anything there."""
+    imported(program, "codex", settled=SETTLED, cwd=str(program.folder / "elsewhere"))
+    for more in ((), ("--adopt",)):
+        parked = program("plan", "x", "--script", program.folder / "script.json", *more, "--json")
+        assert "workspace_identity_missing" in codes(parked)
+        (named,) = [command for command in offers(parked) if "FOLDER" in command]
+        there = [str(program.workspace) if part == "FOLDER" else part for part in named]
+        going_on = program.bare("plan", *there[1:], "--json")
+        assert "workspace_identity_missing" not in codes(going_on)
+    went = program.bare(*offers(going_on)[0], "--json")
+    assert (went.code, went.document["status"], program.requests) == (0, "completed", 2), went
+    assert program("show", "x", "--json").document["run"]["cwd"] == str(program.workspace)
+
+
 def test_without_a_model_at_hand_what_is_offered_names_all_that_no_record_tells(program: Program) -> None:
     imported(program, "openai-chat", settled=SETTLED)
     parked = program("plan", "x", "--workspace", program.workspace, "--json").document
@@ -235,6 +250,10 @@ def test_without_a_model_at_hand_what_is_offered_names_all_that_no_record_tells(
         assert ways[command].endswith("; add --model NAME, which no record names")
     changed = parked["reasons"][-1]["detail"]["changed"]
     assert {"model", "account"} <= set(changed), "whichever is added, it is not the recorded one"
+    told = program("plan", "x", "--workspace", program.workspace)
+    assert "No record names its model: add --model NAME to a command that asks it." in told.out
+    named = program("plan", "x", "--workspace", program.workspace, "--model", "newer", "--json").document
+    assert named["reasons"][-1]["detail"]["now"]["model"] == "newer"
 
 
 def policy_reason(recorded: str, now: str, *acceptable: str) -> Reason:
@@ -270,6 +289,7 @@ def test_where_a_name_does_not_tell_the_policy_only_what_certainly_narrows_it_is
 def test_the_folder_that_was_looked_at_is_not_offered_again() -> None:
     missing = Reason(ParkReason.WORKSPACE_IDENTITY_MISSING, {"paths": ["/gone"], "expected": "workspace:v1:1"})
     ways = ways_on(Parking("x", "r", [missing], (), "/gone"), CommandLines(Path("s.sqlite")))
-    assert not [way for way in ways if "--workspace" in way.command]
+    assert not [way for way in ways if "--workspace /gone" in way.command]
+    assert [way for way in ways if "--workspace FOLDER" in way.command]
     elsewhere = ways_on(Parking("x", "r", [missing], (), "/there"), CommandLines(Path("s.sqlite")))
     assert [way for way in elsewhere if "--workspace /there" in way.command]

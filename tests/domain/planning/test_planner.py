@@ -365,6 +365,11 @@ def test_where_none_was_recorded_a_foreign_run_is_continued_in_one_knowingly_and
     assert notes(made)[NoteCode.WORKSPACE_NOT_RECORDED]["found"] == "workspace:v1:w"
     assert made.target.workspace_identity == "workspace:v1:w"
     assert parks(facts_of(unbound(), adopt=True)).codes == (P.WORKSPACE_IDENTITY_MISSING,)
+    unmarked = WorkspaceUnknown(P.WORKSPACE_IDENTITY_MISSING, ("/w",), "the marker is not there")
+    continues(facts_of(unbound(), foreign=True, adopt=True, workspace=unmarked))
+    gone = unmarked._replace(detail="the folder is not there", no_folder=True)
+    only(facts_of(unbound(), foreign=True, adopt=True, workspace=gone), P.WORKSPACE_IDENTITY_MISSING)
+    continues(facts_of(unbound(), workspace=gone))
 
 
 def test_r3_057_another_checkout_parks_with_what_was_expected_and_what_was_found() -> None:
