@@ -13,6 +13,7 @@ from ..domain.events.event import Timestamp
 from ..domain.events.session import EffectWatched, GrantPosted
 from ..domain.events.tool import RecoveryMode, ToolCalled
 from ..domain.identifiers import GrantId, OperationId
+from ..domain.operation.key_validity import why_invalid
 from ..domain.operation.repeat_guard import freely_repeated, renamed_effect, repeated_effect
 from ..domain.operation.state import operations_of
 from ..domain.operation.watch_list import is_certain, unsettled_delivery
@@ -156,7 +157,7 @@ class Preflight:
         if not watched and (here := unsettled_delivery(operations_of(await self._recorder.run()), asked)) is not None:
             watched = [here]
         for one in watched:
-            if one.idempotency_key is not None and (one.key_valid_until is None or now <= one.key_valid_until):
+            if one.idempotency_key is not None and why_invalid(one.occurred_at, one.key_valid_until, now) is None:
                 return one
         return None
 

@@ -164,9 +164,7 @@ class ReconcileOperations:
         self, owned: Owned, hands: Hands, seen: Uncertain, stopping: Stopping
     ) -> Completed | NowParked | LeftAlone:
         idempotent = seen.dispatch.contract.mode is RecoveryMode.IDEMPOTENT
-        valid_until = seen.operation.key_valid_until
-        if idempotent and valid_until is not None and self._spines.now() > valid_until:
-            detail = f"the key was valid until {valid_until}"
+        if idempotent and (detail := seen.operation.why_key_is_invalid(self._spines.now())) is not None:
             return await self._commit(owned, seen, Seen(Observation.UNREADABLE, DELIVERED_AGAIN), None, detail)
         if seen.foreign:
             return LeftAlone(Left.FOREIGN)

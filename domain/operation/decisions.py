@@ -155,9 +155,8 @@ def start_redelivery(run: Run, command: StartRedelivery) -> Decision:
     if operation.mode is not RecoveryMode.IDEMPOTENT or operation.idempotency_key != started.idempotency_key:
         detail = "only an idempotent operation is delivered again, with its recorded key"
         return Refusal(WriteRefusal.BUNDLE_INVALID, detail)
-    if operation.key_valid_until is not None and command.now > operation.key_valid_until:
-        detail = f"{RecoveryReason.IDEMPOTENCY_KEY_EXPIRED}: the key was valid until {operation.key_valid_until}"
-        return Refusal(WriteRefusal.BUNDLE_INVALID, detail)
+    if (invalid := operation.why_key_is_invalid(command.now)) is not None:
+        return Refusal(WriteRefusal.BUNDLE_INVALID, f"{RecoveryReason.IDEMPOTENCY_KEY_EXPIRED}: {invalid}")
     return (started,)
 
 

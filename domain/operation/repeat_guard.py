@@ -9,6 +9,7 @@ from ..events.event import Json, Timestamp
 from ..events.session import EffectWatched
 from ..events.tool import RecordedContract, RecoveryMode
 from ..session.state import Session
+from .key_validity import why_invalid
 
 
 def arguments_only_hash(args: Json) -> str:
@@ -74,7 +75,7 @@ def _same_delivery(watched: EffectWatched, idempotency_key: str | None, at: Time
     """Whether whoever keeps the keys would take both for one: past the key's validity it would act again."""
     if idempotency_key is None or watched.idempotency_key != idempotency_key:
         return False
-    return watched.key_valid_until is None or at <= watched.key_valid_until
+    return why_invalid(watched.occurred_at, watched.key_valid_until, at) is None
 
 
 def renamed_effect(session: Session, args: Json, tool_names: Collection[str]) -> EffectWatched | None:

@@ -24,6 +24,7 @@ from ..identifiers import OperationId, ToolCallId
 from ..recovery.facts import Attested, Decided, RedeliveryStarted
 from ..recovery.operation_record import OperationRecord
 from ..run.state import Run
+from .key_validity import why_invalid
 
 
 class Phase(StrEnum):
@@ -95,6 +96,11 @@ class Operation(NamedTuple):
         if dispatch is None or dispatch.contract.key_valid_seconds is None:
             return None
         return after(dispatch.occurred_at, dispatch.contract.key_valid_seconds)
+
+    def why_key_is_invalid(self, now: Timestamp) -> str | None:
+        """Why the key may not be delivered again, None where it may, or where there is no T1."""
+        dispatch = self.dispatch
+        return None if dispatch is None else why_invalid(dispatch.occurred_at, self.key_valid_until, now)
 
     @property
     def mode(self) -> RecoveryMode | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from ..events.assembling import assembled
 from ..events.derived import Derived, derived_id
-from ..events.event import Event, SessionEvent
+from ..events.event import Event, SessionEvent, Timestamp
 from ..events.session import ClearedBy, EffectCleared, EffectWatched, OperationAttested, WatchStatus
 from ..events.tool import Effect, RecoveryMode, Statement, ToolAttested, ToolRecoveryDecided, ToolResponded
 from ..identifiers import OperationId, RunId
@@ -144,6 +144,12 @@ def cleared(
     )
 
 
+def _known_to_be_valid_until(operation: Operation, now: Timestamp) -> Timestamp | None:
+    """Of a key whose age cannot be known: no longer than to the moment at which that was seen."""
+    until = operation.key_valid_until
+    return until if until is None or operation.why_key_is_invalid(now) is None else min(until, now)
+
+
 def _watched(seed: Event, operation: Operation, status: WatchStatus, position: int = 0) -> EffectWatched:
     dispatch = operation.dispatch
     assert dispatch is not None  # what was not dispatched has no uncertain effect
@@ -163,6 +169,6 @@ def _watched(seed: Event, operation: Operation, status: WatchStatus, position: i
             "mode": dispatch.contract.mode,
             "status": status,
             "idempotency_key": dispatch.idempotency_key,
-            "key_valid_until": operation.key_valid_until,
+            "key_valid_until": _known_to_be_valid_until(operation, seed.occurred_at),
         },
     )

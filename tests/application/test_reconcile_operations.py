@@ -266,11 +266,12 @@ def test_a_second_delivery_that_was_refused_before_it_did_anything_says_nothing_
     assert process.responses(process.head()) == []
 
 
-def test_once_the_key_has_expired_it_is_parked_and_delivered_no_more() -> None:
+@pytest.mark.parametrize("seconds", [61, -0.5, -86_400], ids=["expired", "set back a little", "set back a day"])
+def test_once_the_key_is_not_known_to_be_valid_it_is_parked_and_delivered_no_more(seconds: float) -> None:
     world, keys, clock = World(), list[str](), ManualClock()
     act = keyed(keys)
     left_unsettled(world, act, clock)
-    clock.advance(61)
+    clock.jump_wall(seconds)
     process = Process(world, clock=clock)
     parked = became(process, [act])
     assert isinstance(parked, NowParked)

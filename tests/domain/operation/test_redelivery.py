@@ -13,6 +13,8 @@ from safepoint.domain.operation.state import operation_by_id
 
 from ..facts import AT, LATER, Facts, accepted, contract, prefix, refused, run_of, topics
 
+EARLIER = "2026-11-29T11:59:59.999999Z"
+
 
 def given(r: Facts, mode: RecoveryMode = RecoveryMode.IDEMPOTENT, **promised: Any) -> list[Event]:
     history: list[Event] = [r.opened(), r.user(), *r.step("a", "b")]
@@ -41,8 +43,15 @@ def test_no_other_promise_allows_it(mode: RecoveryMode) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "now", "allowed"),
-    [(None, "9999-12-31T23:59:59.999999Z", True), (10, AT, True), (10, LATER, True), (9, LATER, False)],
-    ids=["no bound", "at once", "on its last instant", "later"],
+    [
+        (None, "9999-12-31T23:59:59.999999Z", True),
+        (None, EARLIER, True),
+        (10, AT, True),
+        (10, LATER, True),
+        (9, LATER, False),
+        (10, EARLIER, False),
+    ],
+    ids=["no bound", "no bound, clock set back", "at once", "on its last instant", "later", "clock set back"],
 )
 def test_a_key_that_is_no_longer_valid_means_another_delivery(seconds: int | None, now: str, allowed: bool) -> None:
     r = Facts()

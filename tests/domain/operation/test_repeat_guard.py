@@ -19,6 +19,8 @@ from ..facts import AT, LATER, PROFILE, SOON, Facts, accepted, contract, refused
 
 PAY = {"to": "x", "amount": 5}
 
+EARLIER, HOUR_AHEAD = "2026-11-29T11:59:59.999999Z", "2026-11-29T13:00:00.000000Z"
+
 
 def watch_list(
     mode: RecoveryMode = RecoveryMode.OUTCOME_UNKNOWN,
@@ -117,6 +119,8 @@ IDEMPOTENT: dict[str, tuple[dict[str, Any], str, dict[str, Any], str, bool]] = {
     "as long as it has left": (BOUND, "k", {"key_valid_seconds": 7}, SOON, True),
     "longer than it has left": (BOUND, "k", {"key_valid_seconds": 8}, SOON, False),
     "for ever": (BOUND, "k", {}, SOON, False),
+    "the recorded key when the clock was set back": (BOUND, "k", BOUND, EARLIER, False),
+    "the recorded key without a bound when the clock was set back": ({}, "k", {}, EARLIER, True),
 }
 
 
@@ -134,6 +138,17 @@ def test_an_idempotent_call_is_one_more_delivery_with_the_recorded_key_alone_whi
     _, cleared = accepted(decision)
     assert isinstance(cleared, EffectCleared)
     assert (cleared.operation_id, cleared.by) == ("op-r1-a", ClearedBy.DELIVERED_AGAIN)
+
+
+def test_a_key_of_which_nobody_knew_the_age_when_its_run_ended_does_not_become_valid_again() -> None:
+    """T1 was an hour ahead; the clock was set right before the run ended, and later passes that hour."""
+    ahead = contract(RecoveryMode.IDEMPOTENT, key_valid_seconds=3)
+    session = watch_list(RecoveryMode.IDEMPOTENT, contract=ahead, idempotency_key="k", occurred_at=HOUR_AHEAD)
+    following = Next(session)
+    for at in (LATER, HOUR_AHEAD):
+        again = contract(RecoveryMode.IDEMPOTENT, key_valid_seconds=1)
+        decision = following.dispatch(contract=again, idempotency_key="k", occurred_at=at)
+        assert refused(decision) == "transition_shape_conflict"
 
 
 def test_a_key_means_nothing_where_no_idempotence_is_promised() -> None:
