@@ -17,12 +17,12 @@ from ..domain.identifiers import RunId, SessionId, run_stream, session_stream
 from ..domain.run.state import Run
 from ..domain.sealing import DamagedEvent
 from ..domain.session.state import Session
-from ..ports.event_store import EventReader, EventStore, Standing
+from ..ports.event_store import EventReader, EventStore
 from ..ports.session_owners import SessionOwners
 from .caller_queue import CallerQueue
 from .commit_round import ROUNDS_MAX, CommitRounds, Receipt, Ticket
 from .state_cache import StateCache
-from .states import Head, contradiction
+from .states import Head, damage_of
 from .uncollected import uncollected
 
 _LARGE_GROUP = 8
@@ -40,8 +40,8 @@ class CommandLedger(Protocol):
         """The run's state."""
 
     @abstractmethod
-    def standing(self, run_id: RunId) -> Standing:
-        """What the store vouches for about a run, now."""
+    def damage_of(self, run: Run) -> str | None:
+        """Why nobody can close it: `states.damage_of`, looked at now."""
 
     @abstractmethod
     def execute(self, command: AnyCommand) -> Receipt:
@@ -106,10 +106,10 @@ class Ledger(CommandLedger):
         assert isinstance(state, Run)
         return state
 
-    def standing(self, run_id: RunId) -> Standing:
-        """What the store vouches for about a run, now; never from the cache, and raises the same as `session`."""
+    def damage_of(self, run: Run) -> str | None:
+        """See `CommandLedger`; never from the cache, and raises the same as `session`."""
         with self._store.snapshot() as reader:
-            return reader.standing(run_id)
+            return damage_of(reader, run)
 
     def read_anew(self, session_ids: Iterable[SessionId]) -> dict[SessionId, StoreDamaged]:
         """Read several sessions with their open ends, in one view: the head run, and the run that admitted one without
@@ -144,7 +144,7 @@ class Ledger(CommandLedger):
         run = read(run_stream(session.head.run_id)).run()
         if run.opening is None and session.previous is not None:
             run = read(run_stream(session.previous.run_id)).run()
-        if damage := contradiction(run):
+        if damage := damage_of(reader, run):
             raise StoreDamaged(damage)
 
     def forget(self, session_id: SessionId) -> None:

@@ -9,10 +9,8 @@ from ..domain.errors import StoreDamaged, StoreError, StoreNotAdopted
 from ..domain.events.run import RunClaimed
 from ..domain.events.session import RunAdmitted
 from ..domain.identifiers import SessionId
-from ..domain.reasons import ParkReason
 from ..domain.run.state import Run
 from .ledger import CommandLedger
-from .states import contradiction, gap_behind
 
 
 class End(StrEnum):
@@ -26,13 +24,6 @@ class End(StrEnum):
     """Repair leaves it as it is: it waits for a person, who may come with another process."""
     UNSEEN = "unseen"
     """Nobody could look."""
-
-
-class Damage(NamedTuple):
-    """Why a session is left as it is until a person looks."""
-
-    code: ParkReason
-    detail: str
 
 
 class HeadRun(NamedTuple):
@@ -54,6 +45,11 @@ class HeadRun(NamedTuple):
         claimed = None if self.source is None else self.source.claimed
         return claimed if claimed is not None and claimed.target.run_id == self.admitted.run_id else None
 
+    @property
+    def unexplained(self) -> bool:
+        """True of a run that has no event, and that no claim names."""
+        return self.run.opening is None and self.claimed is None
+
 
 def head_run(ledger: CommandLedger, session_id: SessionId) -> HeadRun | None:
     """The newest run of a session; None where it has none, or where a person gave that up.
@@ -71,21 +67,10 @@ def head_run(ledger: CommandLedger, session_id: SessionId) -> HeadRun | None:
     return HeadRun(head, run, None if before is None else ledger.run(before.run_id))
 
 
-def unclosable(ledger: CommandLedger, head: HeadRun) -> Damage | None:
-    """Why repair cannot close a head run that has no end; None where it can. Nobody else says so.
-
-    Raises:
-        StoreDamaged: a record does not verify.
-        StoreUnavailable: it could not be read.
-    """
-    if head.run.opening is None and head.claimed is None:
-        detail = f"run {head.admitted.run_id} was admitted and never opened, and no claim names it"
-        return Damage(ParkReason.SOURCE_RUN_UNREADABLE, detail)
-    decided_on = head.source if head.run.opening is None else head.run
-    found = None if decided_on is None else contradiction(decided_on)
-    if found is None and head.run.opening is not None and ledger.standing(head.admitted.run_id).gap:
-        found = gap_behind(head.admitted.run_id)
-    return None if found is None else Damage(ParkReason.RUNTIME_LEDGER_UNREADABLE, found)
+def _closable(ledger: CommandLedger, head: HeadRun) -> bool:
+    """Whether repair can close a head run that has no end."""
+    decided_on = head.run if head.run.opening is not None else head.source
+    return not head.unexplained and decided_on is not None and ledger.damage_of(decided_on) is None
 
 
 def end_of(ledger: CommandLedger, session_id: SessionId) -> End:
@@ -94,7 +79,7 @@ def end_of(ledger: CommandLedger, session_id: SessionId) -> End:
         head = head_run(ledger, session_id)
         if head is None or head.run.ended is not None:
             return End.CLOSED
-        return End.OPEN if unclosable(ledger, head) is None else End.DAMAGED
+        return End.OPEN if _closable(ledger, head) else End.DAMAGED
     except StoreNotAdopted:
         return End.UNSEEN  # about the whole store, not about this session
     except StoreDamaged:

@@ -28,7 +28,7 @@ from ..domain.sealing import FIRST_PREVIOUS_DIGEST, DamagedEvent, SealedEvent
 from ..domain.session.state import Session
 from ..ports.background_work import BackgroundWork
 from ..ports.clock import Clock
-from ..ports.event_store import EventReader, Standing
+from ..ports.event_store import EventReader
 from ..ports.ids import Ids
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleSink
 from .heads import Heads
@@ -40,7 +40,7 @@ from .record_settled_jobs import RecordSettledJobs
 from .repair_session import RepairKind, RepairSession
 from .spines import Spines
 from .state_cache import StateCache
-from .states import events_after
+from .states import damage_of, events_after
 
 IdT = TypeVar("IdT", bound=str)
 ReadT = TypeVar("ReadT")
@@ -112,8 +112,8 @@ class _PreviewLedger(CommandLedger):
         assert isinstance(state, Run)
         return state
 
-    def standing(self, run_id: RunId) -> Standing:
-        return self._reader.standing(run_id)
+    def damage_of(self, run: Run) -> str | None:
+        return damage_of(self._reader, run)
 
     def execute(self, command: AnyCommand) -> Receipt:
         decided = self._read(lambda: self._heads.propose(command)).decided

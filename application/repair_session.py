@@ -21,7 +21,7 @@ from ..domain.run.state import Run
 from ..ports.lifecycle_sink import LifecycleEvent, LifecycleKind, LifecycleSink
 from ..ports.session_owners import Ownership
 from .ledger import CommandLedger
-from .open_ends import HeadRun, head_run, unclosable
+from .open_ends import HeadRun, head_run
 from .ownership import Owned
 from .spines import Spines
 
@@ -119,11 +119,11 @@ class RepairSession(Repair):
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN)
         if head.run.ended is not None:
             return Repaired(owned.session_id, RepairKind.NOTHING_OPEN, head.admitted.run_id, head.run.ended.status)
-        if (damage := unclosable(self._ledger, head)) is not None:
-            return quarantined(owned.session_id, *damage)
+        if head.unexplained:
+            return _unexplained(head)
         if head.run.opening is not None:
             return self._end(owned, head.run.opening, head.run, cancelled_by)
-        assert head.claimed is not None  # else it could not be closed
+        assert head.claimed is not None  # else it is unexplained
         return self._close(owned, head.claimed, cancelled_by)
 
     def left_as_it_is(self, row: Ownership, awaited: Callable[[Repaired], bool]) -> Repaired | None:
@@ -139,9 +139,8 @@ class RepairSession(Repair):
         head = head_run(self._ledger, row.session_id)
         if head is None:
             return None
-        if head.run.ended is None:
-            damage = unclosable(self._ledger, head)
-            return None if damage is None else quarantined(row.session_id, *damage)
+        if head.run.opening is None:
+            return _unexplained(head) if head.unexplained else None
         before = _closed_before(head, row)
         return before if before is not None and awaited(before) else None
 
@@ -189,6 +188,11 @@ class RepairSession(Repair):
                 "epoch": owned.epoch,
             },
         )
+
+
+def _unexplained(head: HeadRun) -> Repaired:
+    detail = f"run {head.admitted.run_id} was admitted and never opened, and no claim names it"
+    return quarantined(head.admitted.session_id, ParkReason.SOURCE_RUN_UNREADABLE, detail)
 
 
 def _closed_before(head: HeadRun, row: Ownership) -> Repaired | None:

@@ -178,3 +178,15 @@ def contradiction(run: Run) -> str | None:
         return None
     issue = run.tools.issues[0]
     return f"event {issue.sequence} of the run contradicts those before it: {issue.code}"
+
+
+def damage_of(reader: EventReader, run: Run) -> str | None:
+    """Why nobody can close a run, where it is open, or write anything more in it; None where nothing is wrong.
+
+    Raises:
+        StoreUnavailable: it could not be looked at.
+    """
+    found = contradiction(run)
+    if found is None and run.opening is not None and run.ended is None and reader.standing(run.opening.run_id).gap:
+        found = gap_behind(run.opening.run_id)
+    return found
