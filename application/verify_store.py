@@ -5,6 +5,7 @@ It goes stream by stream and page by page, goes on after damage, and names the f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,7 +23,12 @@ from .verify_stream import OwnedRun, StreamDamage, verify_stream
 
 FINDINGS_MAX = 1_000
 """How many findings of a kind are kept; all are counted."""
+SESSIONS_SEEN_MAX = 100_000
+"""Of how many sessions it is remembered what was seen of their owner. One that was forgotten is looked at again for its
+next run, and what is wrong with it is counted again.
+"""
 _NO_NAME = ""
+_NAMED = math.inf
 
 
 class OwnerFault(StrEnum):
@@ -61,6 +67,7 @@ class Verification:
 
     Attributes:
         damages: the first damaged event of each damaged stream; at most `FINDINGS_MAX`, `damaged_streams` counts all.
+        owners: likewise, one of each session, counted by `owner_faults`.
         projections: likewise, counted by `projection_differences`; these are rebuilt, never believed, and lose nothing.
         faults: pages, indexes and control rows that are not what they should be, as sentences.
         unread: why the list of streams itself could not be read to its end, None when it was.
@@ -71,6 +78,7 @@ class Verification:
     events: int = 0
     damaged_streams: int = 0
     damages: list[StreamDamage] = field(default_factory=list)
+    owner_faults: int = 0
     owners: list[OwnerFinding] = field(default_factory=list)
     projection_differences: int = 0
     projections: list[ProjectionFinding] = field(default_factory=list)
@@ -86,7 +94,7 @@ class Verification:
     def sound(self) -> bool:
         """True when nothing that was written is missing or changed, as far as this can be seen."""
         return not (
-            self.damaged_streams or self.projection_differences or self.owners or self.faults or self.unread
+            self.damaged_streams or self.projection_differences or self.owner_faults or self.faults or self.unread
         ) and (self.tail_is_vouched_for)
 
 
@@ -143,8 +151,9 @@ class VerifyStore:
 
     def _all_streams(self, found: Verification, progress: Callable[[int, int], None]) -> None:
         named = every(lambda after: self._keeping.streams(after=after), _NO_NAME, lambda stream: stream)
+        seen = _OwnersSeen()
         for stream in chain(self._nameless(), named):
-            self._stream(stream, found)
+            self._stream(stream, found, seen)
             progress(found.streams, found.events)
 
     def _nameless(self) -> Iterator[str]:
@@ -154,13 +163,13 @@ class VerifyStore:
         if rows:
             yield _NO_NAME
 
-    def _stream(self, stream: str, found: Verification) -> None:
+    def _stream(self, stream: str, found: Verification, seen: _OwnersSeen) -> None:
         found.streams += 1
         try:
             with self._store.snapshot() as reader:
                 read = verify_stream(reader, stream)
                 if read.owned is not None:
-                    self._owner_of(read.owned, reader, found)
+                    self._owner_of(read.owned, reader, found, seen)
             found.events += read.events
             damage = read.damage
         except StoreDamaged as error:
@@ -170,24 +179,27 @@ class VerifyStore:
             if len(found.damages) < FINDINGS_MAX:
                 found.damages.append(damage)
 
-    def _owner_of(self, run: OwnedRun, reader: EventReader, found: Verification) -> None:
-        """Compare a run's owner with the row, which is at least as new: it is looked at after the run."""
+    def _owner_of(self, run: OwnedRun, reader: EventReader, found: Verification, seen: _OwnersSeen) -> None:
+        """Compare a run's owner with the row, which is at least as new: it is looked at after the run.
+
+        A look for each session, and two for a run that was imported: what a run costs does not grow with the store.
+        """
+        if seen.vouches_for(run):
+            return
         row = self._owners.owner(run.session_id)
         if row is not None and row.epoch >= run.epoch:
+            seen.remember(run.session_id, row.epoch)
             return
         if reader.standing(run.run_id).run_generation == 0:
             return  # imported: its owners are those of another store
         fault = OwnerFault.MISSING if row is None else OwnerFault.BEHIND_ITS_EVENTS
-        finding = OwnerFinding(run.session_id, fault)
-        if finding not in found.owners and len(found.owners) < FINDINGS_MAX:
-            found.owners.append(finding)
+        seen.remember(run.session_id, _NAMED)
+        _add_owner(found, OwnerFinding(run.session_id, fault))
 
     def _owned(self, found: Verification) -> None:
         for row in every(lambda after: self._keeping.owned_sessions(after=after), "", lambda row: row.session_id):
-            if row.incarnation_id is None:
-                continue
-            if self._owners.incarnation(row.incarnation_id) is None and len(found.owners) < FINDINGS_MAX:
-                found.owners.append(OwnerFinding(row.session_id, OwnerFault.NEVER_REGISTERED))
+            if row.incarnation_id is not None and self._owners.incarnation(row.incarnation_id) is None:
+                _add_owner(found, OwnerFinding(row.session_id, OwnerFault.NEVER_REGISTERED))
 
     def _views(self, found: Verification) -> None:
         for difference in self._projections.differences():
@@ -201,3 +213,25 @@ class VerifyStore:
                 elif difference.expected is None:
                     kind = "extra"
                 found.projections.append(ProjectionFinding(difference.table, difference.key, kind))
+
+
+class _OwnersSeen:
+    """The newest epoch that was seen of each of the last sessions; one of which a fault is named needs no look more."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[SessionId, float] = {}
+
+    def vouches_for(self, run: OwnedRun) -> bool:
+        return self._epochs.get(run.session_id, -1) >= run.epoch
+
+    def remember(self, session_id: SessionId, epoch: float) -> None:
+        self._epochs.pop(session_id, None)
+        self._epochs[session_id] = epoch
+        if len(self._epochs) > SESSIONS_SEEN_MAX:
+            del self._epochs[next(iter(self._epochs))]
+
+
+def _add_owner(found: Verification, finding: OwnerFinding) -> None:
+    found.owner_faults += 1
+    if len(found.owners) < FINDINGS_MAX:
+        found.owners.append(finding)

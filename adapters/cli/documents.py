@@ -88,7 +88,7 @@ MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     DOCTOR: ("store", "exists", "checks", "catalog", "judged", "stranded", "not_judged", "exit_code"),
     VERIFY: (
-        *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owners"),
+        *("store", "sound", "condition", "streams", "events", "damaged_streams", "damages", "owner_faults", "owners"),
         *("projection_differences", "projections", "faults", "unread", "exit_code"),
     ),
     REBUILD: ("store", "events", "rows", "unreadable", "exit_code"),

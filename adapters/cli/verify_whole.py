@@ -43,6 +43,7 @@ def verify_whole(out: Output, store: Path) -> int:
         "events": found.events,
         "damaged_streams": found.damaged_streams,
         "damages": [damage_document(damage) for damage in found.damages],
+        "owner_faults": found.owner_faults,
         "owners": [{"session_id": one.session_id, "fault": one.fault.value} for one in found.owners],
         "projection_differences": found.projection_differences,
         "projections": [{"table": one.table, "key": list(one.key), "kind": one.kind} for one in found.projections],

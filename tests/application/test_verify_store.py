@@ -9,6 +9,7 @@ import pytest
 from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.model_provider import calls, says
 from safepoint.adapters.tools.decorator import tool
+from safepoint.application import verify_store
 from safepoint.application.verify_store import Verification, VerifyStore
 from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import RunAdmitted, RunKind
@@ -192,6 +193,39 @@ def test_a_row_of_an_earlier_epoch_than_its_events_is_named() -> None:
     found = verify(store)
     assert [(one.session_id, one.fault) for one in found.owners] == [("session-a", "behind_its_events")]
     assert not found.sound
+
+
+def test_of_very_many_owners_that_are_wrong_all_are_counted_and_some_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_store, "FINDINGS_MAX", 2)
+    store = store_with("a", "b", "c", "d")
+    owners = store._tables.owners
+    del owners[SessionId("session-a")], owners[SessionId("session-b")], owners[SessionId("session-c")]
+    store._tables.incarnations.clear()
+    found = verify(store)
+    assert (found.owner_faults, [one.session_id for one in found.owners]) == (4, ["session-a", "session-b"])
+    assert not found.sound
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["sound", "gone"])
+def test_a_session_of_many_runs_is_looked_up_and_named_once(gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process()
+    for _ in range(3):
+        go(lambda: process.turn("go", [says("done")]))
+    store = process.world.store
+    assert len([name for name in store.streams() if name.startswith("run:")]) == 3
+    if gone:
+        store._tables.owners.clear()
+    asked: list[SessionId] = []
+    owner = store.owners.owner
+
+    def counted(session_id: SessionId) -> Ownership | None:
+        asked.append(session_id)
+        return owner(session_id)
+
+    monkeypatch.setattr(store.owners, "owner", counted)
+    found = verify(store)
+    assert found.owner_faults == len(found.owners) == gone
+    assert len(asked) <= 3
 
 
 def test_an_event_in_a_stream_without_a_name_is_named() -> None:
