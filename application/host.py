@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -22,7 +23,7 @@ from ..ports.views import FamilyViews
 from .agent import Agent
 from .auto_resume import Automatic, AutoResume, is_tried
 from .host_phases import HostClosedMeanwhile, HostNotReady, Phase
-from .in_thread import in_thread
+from .in_thread import in_thread, waited_out
 from .live_runs import LiveRun
 from .ownership import SessionOwnership
 from .plan_resume import PlanRequest
@@ -209,7 +210,9 @@ class Host:
     async def aclose(self) -> None:
         """Take no more work, begin no more recovery, wait for what runs, give everything back; idempotent.
 
-        Whoever closes while another does waits for it. Not to be called by work that the host runs.
+        Whoever closes while another does waits for it. Not to be called by work that the host runs. A cancellation,
+        also by a time-out, shortens nothing: it goes on as one when the host is closed. How long is waited for what
+        runs is for `drain_seconds` to say.
 
         Raises:
             ExceptionGroup: what failed in the background; everything was given back all the same.
@@ -218,22 +221,22 @@ class Host:
             self.phase = Phase.CLOSED
         elif self.phase is Phase.READY:
             self.phase = Phase.DRAINING
+            until = anyio.current_time() + self._drain_seconds
             try:
-                with CancelScope(shield=True):
-                    await self._drain()
+                await _to_the_end(partial(self._drain, until))
             finally:
                 await self._give_back()
             if self.errors:
                 raise ExceptionGroup("work in the background failed", self.errors)
         else:
             self._opening.cancel()
-            with CancelScope(shield=True):
-                await self._given_back.wait()
+            await _to_the_end(self._given_back.wait)
 
-    async def _drain(self) -> None:
+    async def _drain(self, until: float) -> None:
+        """Wait for what runs until then, and for what was cancelled a while longer; may be begun anew."""
         if self._recovery is not None:
             self._recovery.cancel()
-        with anyio.move_on_after(self._drain_seconds):
+        with CancelScope(deadline=until):
             await self._quiet()
         for scope in self._live:
             scope.cancel()
@@ -277,3 +280,9 @@ class Host:
         if tasks is not None:
             tasks.cancel_scope.cancel()  # nothing of it is left that was waited for
             await tasks.__aexit__(None, None, None)
+
+
+async def _to_the_end(work: Callable[[], Awaitable[None]]) -> None:
+    """Await what may be begun anew, whatever cancels the task; a cancellation of the event loop goes on afterwards."""
+    if (cancelled := await waited_out(work)) is not None:
+        raise cancelled

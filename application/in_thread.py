@@ -7,7 +7,7 @@ goes on, with whatever it takes. ADR 0090.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -32,13 +32,9 @@ async def in_thread(work: Callable[[], ResultT], *, undo: Callable[[ResultT], No
         BaseException: what the work raised, where the task was not cancelled.
     """
     call = _Call(work)
-    cancelled: BaseException | None = None
-    while (ended := call.ended) is None:
-        try:
-            with anyio.CancelScope(shield=True):
-                await call.wait()
-        except get_cancelled_exc_class() as error:  # of the event loop: from a scope it is shielded
-            cancelled = error
+    cancelled = await waited_out(call.wait)
+    ended = call.ended
+    assert ended is not None  # it was waited for
     if cancelled is not None:
         if undo is not None and isinstance(ended, Returned):
             await in_thread(partial(undo, ended.value))
@@ -47,6 +43,26 @@ async def in_thread(work: Callable[[], ResultT], *, undo: Callable[[ResultT], No
         result: ResultT = ended.value
         return result
     raise ended.error
+
+
+async def waited_out(wait: Callable[[], Awaitable[None]]) -> BaseException | None:
+    """Wait for something to its end, however often the task is cancelled.
+
+    Args:
+        wait: begins to wait, and is called again after each cancellation of the event loop.
+
+    Returns:
+        The event loop's own cancellation, if there was one: whoever waited raises it when he is done.
+    """
+    cancelled: BaseException | None = None
+    while True:
+        try:
+            with anyio.CancelScope(shield=True):
+                await wait()
+        except get_cancelled_exc_class() as error:  # of the event loop: from a scope it is shielded
+            cancelled = error
+        else:
+            return cancelled
 
 
 class _Call(Generic[ResultT]):

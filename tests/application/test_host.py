@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from safepoint.adapters.memory.model_provider import PlannedModel, Stall, says
+from safepoint.adapters.memory.model_provider import PlannedModel, Stall, calls, says
 from safepoint.adapters.memory.tables import Failure
 from safepoint.application import repair_order
 from safepoint.application.host import Host, HostParts
@@ -25,6 +26,7 @@ from safepoint.ports.lifecycle_sink import LifecycleKind
 
 from ..domain.facts import Facts, sealed
 from .hosting import Hosting, Waits, interrupted
+from .test_permissions import Waiting
 from .wiring import SESSION, World, go, until
 
 OTHER = SessionId("s2")
@@ -326,6 +328,79 @@ def test_closing_twice_is_closing_once_and_each_waits_for_the_end() -> None:
                     group.start_soon(host.aclose)
             assert host.phase is Phase.CLOSED
             await host.aclose()
+
+    go(work)
+    assert process.order == ["open", "close"]
+
+
+def test_whoever_closes_and_is_cancelled_goes_when_what_ran_was_interrupted_and_all_is_given_back() -> None:
+    """By the event loop, which knows no shield, and as often as it likes."""
+
+    class Closing(Hosting):
+        def _close(self) -> None:
+            assert not self.live_runs.run_ids()
+            super()._close()
+
+    async def never() -> str:
+        began.append("never")
+        await anyio.sleep_forever()
+        return "never"
+
+    process, person, began = Closing(), Waiting(), list[str]()
+    host = process.host(drain_seconds=0.2)
+    ended: list[type[BaseException]] = []
+
+    async def turn(session: str, agent: Any) -> None:
+        try:
+            await host.run_turn(SessionId(session), "hello", agent)
+        except BaseException as error:  # noqa: BLE001 (how it ended is what is asked)
+            ended.append(type(error))
+
+    async def work() -> None:
+        agents = [
+            process.agent([Stall()]),
+            process.agent([calls(("never", {}))], [never], person),
+            process.agent([calls(("never", {}))], [never]),
+        ]
+        async with host:
+            turns = [asyncio.ensure_future(turn(f"t{number}", one)) for number, one in enumerate(agents)]
+            await until(lambda: person.asked and began and len(process.live_runs.run_ids()) == len(agents))
+            closing = [asyncio.ensure_future(host.aclose()) for _ in range(2)]
+            for _ in range(3):
+                await anyio.sleep(0.01)
+                for one in closing:
+                    one.cancel()
+            await asyncio.wait(closing)
+            assert [one.cancelled() for one in closing] == [True, True]
+            assert (host.phase, host.errors, process.order) == (Phase.CLOSED, [], ["open", "close"])
+        await asyncio.wait(turns)
+
+    go(work)
+    assert ended == [HostClosedMeanwhile] * 3
+    go(lambda: until(lambda: "safepoint permission" not in [thread.name for thread in threading.enumerate()]))
+
+
+def test_a_time_out_of_closing_shortens_nothing() -> None:
+    process = Hosting()
+    host = process.host()
+
+    async def work() -> None:
+        model, results = Waits(), list[Any]()
+        async with host:
+
+            async def turn() -> None:
+                results.append(await host.run_turn(SESSION, "hello", process.agent(model)))
+
+            living = asyncio.ensure_future(turn())
+            await until(process.live_runs.run_ids)
+            closing = asyncio.ensure_future(asyncio.wait_for(host.aclose(), 0.01))
+            await anyio.sleep(0.1)
+            assert (host.phase, closing.done(), process.order) == (Phase.DRAINING, False, ["open"])
+            model.go_on.set()
+            with pytest.raises(asyncio.TimeoutError):
+                await closing
+            await living
+        assert results[0].outcome.status is RunStatus.COMPLETED
 
     go(work)
     assert process.order == ["open", "close"]
