@@ -59,7 +59,7 @@ class Session(OverseenSession):
             text: the user's message, not empty.
             context: what of the earlier turns the model is shown; by default all.
             budgets: what the turn may use, its continuations included.
-            watch: told what happens, as `events` are.
+            watch: told what happens, as `events` are; what it raises changes nothing, and is passed over.
             parent: the call that starts it as its child run: the context of a tool that is declared with `child_run`,
                 or the open call of such a tool. A call starts one: asked for the same again, what it came to is
                 answered.

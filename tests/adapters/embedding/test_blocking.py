@@ -277,3 +277,32 @@ def test_a_fork_is_told_that_the_runtime_is_its_parents(tmp_path: Path, does: st
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout.splitlines() == [f"the child ended with {status}", "of the parent"]
     assert said in ran.stderr
+
+
+def test_who_asks_a_closed_runtime_is_told_to_open_it_again(tmp_path: Path) -> None:
+    with safepoint.open_sync(tmp_path / "store.sqlite") as runtime:
+        session = runtime.session("bill")
+        assert session.summary() is None
+    with pytest.raises(safepoint.SafepointError, match="open it again"):
+        session.summary()
+    with pytest.raises(safepoint.SafepointError, match="open it again"), session.record("Pay."):
+        raise AssertionError
+
+
+def test_who_asks_from_the_event_loop_itself_is_told_what_to_do_instead(tmp_path: Path) -> None:
+    asked: list[str] = []
+    tools = [safepoint.contract("look", recovery="replay_safe")]
+    with safepoint.open_sync(tmp_path / "store.sqlite", tools=tools) as runtime:
+        session = runtime.session("bill")
+
+        async def look() -> str:
+            with pytest.raises(safepoint.SafepointError, match="be a synchronous function"):
+                session.summary()
+            asked.append("look")
+            return "seen"
+
+        with session.record("Look.") as run:
+            run.model_step(safepoint.step(safepoint.tool_call("c1", "look", {})))
+            assert run.call("c1", look).result == "seen"
+            run.model_step(safepoint.step("Seen."))
+    assert asked == ["look"]
