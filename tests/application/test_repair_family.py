@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from safepoint.adapters.memory.event_store import MemoryStore
 from safepoint.adapters.memory.incarnations import MemoryHost
 from safepoint.application import family
 from safepoint.application.ownership import Owned
@@ -113,6 +114,19 @@ def test_a_damaged_child_does_not_stop_its_parent(world: World, dead: Life, next
     dead.dies()
     assert repaired(next_).kind is RepairKind.RUN_CLOSED
     assert endings(world)["run:r-b"] == ["app_restarted"]
+
+
+def test_a_damaged_child_is_left_to_the_dead_so_that_each_start_names_it(memory: World, host: MemoryHost) -> None:
+    dead, next_ = Life(memory, host), Life(memory, host)
+    dead.opens("b", child_of=dead.opens("a", "call"))
+    dead.dies()
+    assert isinstance(memory.store, MemoryStore)
+    tables = memory.store._tables
+    row = tables.streams["run:r-b"][0]
+    tables.records[row] = tables.records[row]._replace(state=tables.records[row].state.replace(b"2026", b"2027"))
+    assert repaired(next_).kind is RepairKind.RUN_CLOSED
+    assert owner(memory, "b").incarnation_id == dead.ownership.incarnation.incarnation_id
+    assert [one.session_id for one in Life(memory, host)().quarantined] == ["b"]
 
 
 def test_somebody_who_takes_a_child_at_the_same_moment_has_it(world: World, host: MemoryHost, next_: Life) -> None:

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from safepoint.adapters.opened_store import OpenedStore
+from safepoint.adapters.settings import Settings
+from safepoint.application.repair_session import RepairKind
+from safepoint.domain.identifiers import SessionId
+
 from .program import PAY, Program, ended
 
 DISPATCHED, ENDED = "tool.dispatched.v1", "run.ended.v1"
@@ -77,3 +82,15 @@ def test_a_run_whose_end_was_deleted_is_not_taken_for_an_open_one(deleted: Calla
     assert planned.code == 4
     assert [one["code"] for one in planned.document["reasons"]] == ["runtime_ledger_unreadable"]
     assert program("export", "doubt").code == 4
+
+
+def test_a_program_that_lives_on_and_was_only_refused_does_not_keep_the_session_from_a_person(
+    deleted: Callable[[str, str], Program],
+) -> None:
+    program = deleted(DISPATCHED, "P4")
+    with OpenedStore(Settings(program.store)) as living:
+        ownership, repair = living.parts.ownership(), living.parts.repair_family()
+        owned = ownership.own(SessionId("doubt"))
+        assert repair(owned).kind is RepairKind.QUARANTINED
+        ownership.give_up_failed(owned, RuntimeError("refused, as every use of it is"))
+        assert program("abandon", "doubt", "--note", "looked").code == 0
