@@ -16,7 +16,7 @@ from anyio.lowlevel import current_token
 
 ResultT = TypeVar("ResultT")
 
-_EVENT_LOOP_NAME = "current_async_library_cvar"
+EVENT_LOOP_NAME = "current_async_library_cvar"
 """The context variable that tells which event loop a task runs on; a thread runs on none."""
 
 
@@ -61,7 +61,7 @@ class AbandonableCall(Generic[ResultT]):
         """Begin at once; False when the system has no room for another thread, so that nothing was begun."""
         context = contextvars.copy_context()
         for variable in list(context):
-            if variable.name == _EVENT_LOOP_NAME:
+            if variable.name == EVENT_LOOP_NAME:
                 context.run(variable.set, None)
         thread = threading.Thread(target=context.run, args=(self._run,), name=self._name, daemon=True)
         try:
