@@ -16,8 +16,8 @@ FIRST_PREVIOUS_DIGEST = "0" * 64
 class ScanState:
     """Operations, issues and the place in the ledger.
 
-    It changes in place. Whoever wants to know what some facts would make of it feeds them to a fork; whoever wants to
-    look at it while it goes on takes a copy.
+    It changes in place. Whoever wants to know what some facts would make of it feeds them to a fork. Whoever lends it
+    to others goes on with a copy, so what they look at stays as it is (ADR 0086).
 
     Attributes:
         issues: in order of appearance.

@@ -47,8 +47,8 @@ class Permission:
 class Run:
     """What the facts of a run amount to. Folding one more in costs the same whatever the run's length.
 
-    It changes in place. Whoever wants to know what some facts would make of it folds them into a fork; whoever wants to
-    look at it while it goes on takes a copy.
+    It changes in place. Whoever wants to know what some facts would make of it folds them into a fork. Whoever lends it
+    to others goes on with a copy, so what they look at stays as it is (ADR 0086).
 
     Attributes:
         sequence: how many facts it was folded from.

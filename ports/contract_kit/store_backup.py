@@ -19,7 +19,7 @@ from ..store_keeping import StoreKeeping, Trust
 from .recorded_runs import NOON, RecordedSession
 
 
-class OpenedStore(Protocol):
+class StoreAtWork(Protocol):
     """A store as a program works on it."""
 
     @property
@@ -43,7 +43,7 @@ class Places(Protocol):
         """Of the store with a name, which need not be there."""
 
     @abstractmethod
-    def opened(self, name: str | Path) -> AbstractContextManager[OpenedStore]:
+    def opened(self, name: str | Path) -> AbstractContextManager[StoreAtWork]:
         """Work on a store; it is made where there is none."""
 
     @abstractmethod
@@ -234,7 +234,7 @@ class StoreBackupContract:
             assert (len(content(store)), store.keeping.condition().trust) == (4, Trust.OK)
 
 
-def content(store: OpenedStore) -> Sequence[StoredRecord]:
+def content(store: StoreAtWork) -> Sequence[StoredRecord]:
     """All records, stream by stream."""
     with store.events.snapshot() as reader:
         return [record for name in store.keeping.streams() for record in reader.read(name)]

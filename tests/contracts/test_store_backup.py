@@ -14,7 +14,7 @@ import pytest
 from safepoint.adapters.memory.backup import MemoryBackup, MemoryShelf
 from safepoint.adapters.sqlite.backup import SqliteBackup
 from safepoint.adapters.sqlite.store import open_store
-from safepoint.ports.contract_kit.store_backup import OpenedStore, Places, StoreBackupContract
+from safepoint.ports.contract_kit.store_backup import Places, StoreAtWork, StoreBackupContract
 from safepoint.ports.event_store import EventStore
 from safepoint.ports.session_owners import SessionOwners
 from safepoint.ports.store_backup import StoreBackup
@@ -44,7 +44,7 @@ class MemoryPlaces(Places):
         return MemoryBackup(self._shelf, self.file(name))
 
     @contextmanager
-    def opened(self, name: str | Path) -> Iterator[OpenedStore]:
+    def opened(self, name: str | Path) -> Iterator[StoreAtWork]:
         with self._shelf.in_use(Path(name)) as store:
             yield Opened(store.events, store.owners, store)
 
@@ -68,7 +68,7 @@ class SqlitePlaces(Places):
         return SqliteBackup(self.file(name))
 
     @contextmanager
-    def opened(self, name: str | Path) -> Iterator[OpenedStore]:
+    def opened(self, name: str | Path) -> Iterator[StoreAtWork]:
         store = open_store(self._folder / name)
         try:
             yield Opened(store.events, store.owners, store)
