@@ -59,7 +59,7 @@ class RunStopped(SafepointError):
 
 
 class OutcomeNotDeclared(SafepointError):
-    """The block of a call was left without saying what came of it: the operation is indeterminate, and stays so.
+    """A call was left, or ended, and nobody said what came of it: the operation is indeterminate, and stays so.
 
     Attributes:
         operation_id: which one.

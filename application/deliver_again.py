@@ -19,11 +19,13 @@ from ..ports.failpoints import Failpoint, Failpoints
 from ..ports.supervisor import SupervisedSlot, Supervisor, SupervisorUnavailable
 from ..ports.tool_catalog import BoundCall, Settled, ToolCatalog, ToolContext
 from .async_ledger import AsyncLedger
+from .call_answers import OutcomeNotDeclared
 from .current_call import handed
 from .implementations import Implementations
 from .in_thread import in_thread
 from .late_outcome import LateOutcomes
 from .live_operations import LiveOperations
+from .own_task import in_a_child_task
 from .ownership import Owned
 from .reconciliation import Left, LeftAlone
 from .spines import Spines
@@ -77,9 +79,14 @@ class DeliverAgain:
     async def __call__(self, delivery: Delivery) -> PreparedResult | LeftAlone:
         """Call the implementation, once; an idempotent call is recorded as started before.
 
+        A cancellation goes on when it has ended, or is left to its thread: nobody settles by a delivery that was cut.
+
         Raises:
             WriteRefused, StoreError: that it starts could not be recorded, so nothing was delivered.
         """
+        return await in_a_child_task(partial(self._deliver, delivery))
+
+    async def _deliver(self, delivery: Delivery) -> PreparedResult | LeftAlone:
         dispatch, bound = delivery.uncertain.dispatch, delivery.bound
         slot: SupervisedSlot | None = None
         if bound.life is Life.SUPERVISED:
@@ -97,6 +104,8 @@ class DeliverAgain:
             if not over:
                 tell_when_over(error, partial(self._live.ended, dispatch.operation_id))
             return LeftAlone(Left.MAY_BE_RUNNING, "the delivery did not end when it had to")
+        except OutcomeNotDeclared:
+            return LeftAlone(Left.STOPPED)
         finally:
             if over:
                 self._live.ended(dispatch.operation_id)

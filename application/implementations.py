@@ -24,6 +24,7 @@ from ..ports.tool_catalog import (
     ToolContext,
 )
 from .abandonable_call import AbandonableCall, Ended, Raised, Returned, joined
+from .call_answers import OutcomeNotDeclared
 from .stopping import CallCancel, Stopping
 from .supervised_calls import SupervisedCalls
 from .waiting import NotOver, Waited, ended_early, wait
@@ -61,6 +62,7 @@ class Implementations:
 
         Raises:
             NotOver: it had to end and did not, or that could not be seen.
+            OutcomeNotDeclared: it was ended because whoever waited was cancelled, and nobody knows what it did.
         """
         match bound.implementation:
             case SyncCall() as call:
@@ -139,10 +141,8 @@ class Implementations:
                     return answer
             case None:
                 pass
-        return self._ended_early(bound, context, waited)
-
-    def _ended_early(self, bound: BoundCall, context: ToolContext, waited: Waited) -> PreparedResult:
-        """Answer for work that was ended, or left alone, and of whose outcome nothing is known."""
+        if waited is Waited.INTERRUPTED and bound.needs_permission:
+            raise OutcomeNotDeclared(context.operation_id, bound.tool_name)
         return ended_early(self._stopping, bound, waited)
 
     def _late(self, bound: BoundCall, ended: Ended[object]) -> PreparedResult:

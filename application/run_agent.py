@@ -187,7 +187,6 @@ class RunAgent:
         Raises:
             ProofUsed: the run was driven before.
         """
-        from .loop_functions import LoopFunctions
         from .open_call import HandedOver
         from .recorded_run import RecordingParts
         from .run_history import RunHistory
@@ -204,7 +203,7 @@ class RunAgent:
             stopping,
             live.questions,
             HandedOver(stopping, format_seconds_max=self._limits.format_seconds_max),
-            LoopFunctions(stopping, format_seconds_max=self._limits.format_seconds_max),
+            Implementations(stopping, format_seconds_max=self._limits.format_seconds_max),
         )
         return RecordingParts(
             recorder,

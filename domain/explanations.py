@@ -350,7 +350,7 @@ _TABLE: Final[dict[str, Explanation]] = {
         "The tool raised an error; its effect may have happened.", "Look at what it was to change before repeating it."
     ),
     ResponseCode.TOOL_TIMED_OUT: Explanation(
-        "The tool took longer than it may; its effect may have happened.",
+        "The tool took longer than it may, or than its run, which a person stopped; its effect may have happened.",
         "Look at what it was to change before repeating it, or give it more time.",
     ),
     ResponseCode.LOOP_LIMIT: Explanation(

@@ -20,7 +20,7 @@ from safepoint.application.resume_run import Continued
 from safepoint.application.run_agent import RunLimits
 from safepoint.application.run_turn import TurnResult
 from safepoint.domain.errors import RefusedWithoutEffect, WriteRefused
-from safepoint.domain.events.run import RunEnded, RunStatus
+from safepoint.domain.events.run import RunStatus
 from safepoint.domain.events.session import EffectWatched, NoticePosted, WatchStatus
 from safepoint.domain.events.tool import (
     Effect,
@@ -447,34 +447,6 @@ def test_a_thread_that_outlives_a_cancelled_task_is_not_over_and_tells_its_outco
     result = go(lambda: process.turn("again", PlannedModel([says("ok")])))
     assert result.repaired.run_id == run_id
     check_sound(process, run_id)
-
-
-def test_an_async_tool_of_a_cancelled_task_is_ended_and_its_effect_is_unknown() -> None:
-    began = threading.Event()
-
-    async def act() -> str:
-        """Act."""
-        began.set()
-        await anyio.sleep_forever()
-        return "never"
-
-    process = Process()
-
-    async def work() -> None:
-        async with anyio.create_task_group() as group:
-
-            async def turn() -> None:
-                await process.turn("go", plan(), [act])
-
-            group.start_soon(turn)
-            await until(began.is_set)
-            group.cancel_scope.cancel()
-
-    go(work)
-    (response,) = process.responses(process.head())
-    assert response.effect is Effect.UNKNOWN
-    assert process.not_over(process.head()) == ()
-    assert [event for event in process.events(process.head()) if isinstance(event, RunEnded)] == []
 
 
 # Async tools
