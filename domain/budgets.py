@@ -38,7 +38,7 @@ class Used:
     Attributes:
         tokens: input and output of every step, as the provider reported them.
         unreported: how many steps came without a report.
-        seconds: from a run's first event to its last one of its own execution, without waiting for a person.
+        seconds: between a run's own events, from its first one on, without waiting for a person.
     """
 
     steps: int = 0
@@ -86,16 +86,14 @@ class Spending:
         budgets: those that the run recorded, None where it recorded none.
     """
 
-    __slots__ = ("_ended", "_first", "_last", "_steps", "_tokens", "_unreported", "_waited", "_waits", "budgets")
+    __slots__ = ("_ended", "_executed", "_steps", "_tokens", "_unreported", "_waits", "budgets")
 
     def __init__(self) -> None:
         self.budgets: Budgets | None = None
         self._steps = self._tokens = self._unreported = 0
-        self._first: Timestamp | None = None
-        self._last: Timestamp | None = None
         self._ended = False
         self._waits: dict[str, str] = {}
-        self._waited = _Waiting()
+        self._executed = _Executed()
 
     @classmethod
     def of(cls, events: Iterable[RunEvent]) -> Self:
@@ -113,21 +111,17 @@ class Spending:
 
     def used(self, now: Timestamp | None = None) -> Used:
         """What was used up to a time, by default up to the last event."""
-        until = self._last if self._ended or now is None else now
-        seconds = 0.0
-        if self._first is not None and until is not None:
-            seconds = max(0.0, _seconds(self._first, until) - self._waited.until(until))
+        seconds = self._executed.until(None if self._ended else now)
         return Used(self._steps, self._tokens, self._unreported, seconds)
 
     def _take_opening(self, event: RunOpened | ContinuationStarted) -> None:
-        self._first = self._first or event.occurred_at
-        self._last = event.occurred_at
+        self._executed.go_on(event.occurred_at)
 
     def _take_budget(self, event: BudgetSet) -> None:
         self.budgets = event.budgets
 
     def _take_step(self, event: ModelStepCompleted) -> None:
-        self._last = event.occurred_at
+        self._executed.go_on(event.occurred_at)
         self._steps += 1
         if event.usage is None:
             self._unreported += 1
@@ -135,19 +129,18 @@ class Spending:
             self._tokens += event.usage.input_tokens + event.usage.output_tokens
 
     def _take_dispatch(self, event: ToolDispatched) -> None:
-        self._last = event.occurred_at
+        self._executed.go_on(event.occurred_at)
 
     def _take_response(self, event: ToolResponded) -> None:
         """Closings that repair writes, however long after a death, are of no operation."""
         if event.operation_id is not None:
-            self._last = event.occurred_at
+            self._executed.go_on(event.occurred_at)
         if self._waits:  # nobody answered, and the run goes on
             self._answered([request for request, call in self._waits.items() if call == event.call_id], event)
 
     def _take_question(self, event: PermissionRequested) -> None:
-        self._last = event.occurred_at
         self._waits[event.request_id] = event.call_id
-        self._waited.begin(event.occurred_at)
+        self._executed.wait(event.occurred_at)
 
     def _take_answer(self, event: PermissionDecided | PermissionClosed) -> None:
         self._answered([event.request_id], event)
@@ -156,12 +149,12 @@ class Spending:
         for request in requests:
             self._waits.pop(request, None)
         if not self._waits:
-            self._waited.end(event.occurred_at)
+            self._executed.wait_no_more(event.occurred_at)
 
     def _take_end(self, event: RunEnded) -> None:
         self._ended = True
         if not event.recovered:
-            self._last = event.occurred_at
+            self._executed.go_on(event.occurred_at)
 
     _TAKE: ClassVar[Mapping[type[RunEvent], Callable[[Any, Any], None]]] = {
         RunOpened: _take_opening,
@@ -177,26 +170,39 @@ class Spending:
     }
 
 
-class _Waiting:
-    """How long a person was waited for."""
+class _Executed:
+    """How long a run was executed: the sum of the times between its own events, but for those that a person took.
 
-    __slots__ = ("_seconds", "_since")
+    A clock that is set back gives no time back, and goes on counting from where it then stands.
+    """
+
+    __slots__ = ("_at", "_seconds", "_waiting")
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._since: Timestamp | None = None
+        self._at: Timestamp | None = None
+        self._waiting = False
 
-    def begin(self, at: Timestamp) -> None:
-        if self._since is None:
-            self._since = at
+    def go_on(self, at: Timestamp) -> None:
+        """Something of the run's own was recorded."""
+        self._seconds = self.until(at)
+        self._at = at
 
-    def end(self, at: Timestamp) -> None:
-        if self._since is not None:
-            self._seconds += max(0.0, _seconds(self._since, at))
-            self._since = None
+    def wait(self, at: Timestamp) -> None:
+        """A person is waited for from now on."""
+        self.go_on(at)
+        self._waiting = True
 
-    def until(self, at: Timestamp) -> float:
-        return self._seconds + (0.0 if self._since is None else max(0.0, _seconds(self._since, at)))
+    def wait_no_more(self, at: Timestamp) -> None:
+        """No person is waited for any more."""
+        if self._waiting:
+            self._at, self._waiting = at, False
+
+    def until(self, at: Timestamp | None) -> float:
+        """Seconds up to a time; None up to the newest event."""
+        if at is None or self._at is None or self._waiting:
+            return self._seconds
+        return self._seconds + max(0.0, _seconds(self._at, at))
 
 
 def _seconds(earlier: Timestamp, later: Timestamp) -> float:
