@@ -126,6 +126,7 @@ class Composition(containers.DeclarativeContainer):
         ledger.provided.forget,
         live_operations.provided.of,
         providers.Callable(end_of, ledger).provider,
+        live_operations.provided.when_over,
     )
     at_owner = providers.Factory(late.AtOwner, ownership, handover, answer_seconds=providers.Callable(_answer_seconds))
     over = providers.Factory(late.OverJudge, ownership, supervisor, live_operations)

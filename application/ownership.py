@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 from ..domain.errors import SafepointError, StoreDamaged, StoreError
@@ -80,6 +81,8 @@ class SessionOwnership:
         lives_here: tells whether an operation of a session lives in this process.
         end_of: tells what is seen of the end of a session that is owned: `open_ends.end_of`. Where it is left out,
             nobody can look.
+        when_over: calls something once no operation of a session lives here: `LiveOperations.when_over`. Where it is
+            left out, whoever left an operation behind must give its session up.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class SessionOwnership:
         forget: Callable[[SessionId], None],
         lives_here: Callable[[SessionId], bool] = lambda session_id: False,
         end_of: Callable[[SessionId], End] = lambda session_id: End.UNSEEN,
+        when_over: Callable[[SessionId, Callable[[], None]], None] | None = None,
     ) -> None:
         self._owners = owners
         self._lives = KnownLives(owners, incarnations)
         self._forget = forget
         self._lives_here = lives_here
         self._end_of = end_of
+        self._when_over = when_over
         self._in_use: set[SessionId] = set()
         self._lock = threading.Lock()
 
@@ -198,7 +203,7 @@ class SessionOwnership:
             for one in given_up:
                 self._done(one.session_id)
             for one in living:
-                self._look_again(one.session_id)
+                self._later(one.session_id)
 
     def owner_of(self, session_id: SessionId) -> tuple[Ownership | None, Incarnation | None, Liveness | None]:
         """Who owns a session now, and whether that owner lives; None where nobody does. Changes nothing."""
@@ -251,10 +256,9 @@ class SessionOwnership:
             return session_id in self._in_use
 
     def release(self, owned: Owned) -> None:
-        """Give a session up that has no open run and no unstarted claim; kept while an operation of it lives here.
+        """Give a session up that has no open run and no unstarted claim; later where an operation of it lives here.
 
-        Whoever left that operation behind gives the session up when it is over: until then its late outcome can be
-        written.
+        Until that is over, its late outcome can be written.
         """
         self._end(owned, lambda: self._owners.release(*owned.guard))
 
@@ -278,12 +282,15 @@ class SessionOwnership:
         finally:
             self._done(owned.session_id)
         if lives:
-            self._look_again(owned.session_id)
+            self._later(owned.session_id)
 
-    def _look_again(self, session_id: SessionId) -> None:
-        """Give up what was kept for an operation that has ended since: its thread found the session in use here."""
-        if not self._lives_here(session_id):
-            self.give_up_unused(session_id)
+    def _later(self, session_id: SessionId) -> None:
+        """Give up what was kept for an operation when that is over; it may have ended since, and found it in use."""
+        then = partial(self.give_up_unused, session_id)
+        if self._when_over is not None:
+            self._when_over(session_id, then)
+        elif not self._lives_here(session_id):
+            then()
 
     def give_up(self, owned: Owned) -> None:
         """End a use case that may have failed: as `release`, but kept where an end is open, or nobody could look.

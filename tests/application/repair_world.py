@@ -42,7 +42,12 @@ class Life:
         self.ledger = Ledger(events or world.events, world.owners)
         self.live = LiveOperations()
         self.ownership = SessionOwnership(
-            world.owners, self.incarnations, self.ledger.forget, self.live.of, partial(end_of, self.ledger)
+            world.owners,
+            self.incarnations,
+            self.ledger.forget,
+            self.live.of,
+            partial(end_of, self.ledger),
+            self.live.when_over,
         )
         self.sink = CollectingSink()
         self.repair = RepairSession(self.ledger, Spines(SystemClock(), Uuid7Ids()), self.sink)

@@ -432,7 +432,7 @@ class Gives:
         self.live = LiveOperations()
         self.ends = Ends(end)
         self.ownership = SessionOwnership(
-            store.owners, MemoryIncarnations(host), lambda _: None, self.live.of, self.ends
+            store.owners, MemoryIncarnations(host), lambda _: None, self.live.of, self.ends, self.live.when_over
         )
 
     def row(self) -> Ownership | None:
@@ -490,7 +490,6 @@ def test_an_operation_that_ends_while_its_session_is_given_up_does_not_leave_it_
     life = Gives(store, host)
     operation = OperationId("o")
     life.live.began(operation, S)
-    life.live.when_over(S, lambda: life.ownership.give_up_unused(S))
 
     def lives_here(session_id: SessionId) -> bool:
         lives = life.live.of(session_id)
@@ -499,6 +498,19 @@ def test_an_operation_that_ends_while_its_session_is_given_up_does_not_leave_it_
 
     life.ownership._lives_here = lives_here
     give(life.ownership, life.ownership.own(S))
+    assert (life.row(), life.ownership.in_use(S)) == ((S, None, 1), False)
+
+
+@pytest.mark.parametrize("give", GIVING.values(), ids=GIVING)
+def test_a_session_is_given_up_when_the_operation_that_lived_is_over_whoever_left_it_behind(
+    store: MemoryStore, host: MemoryHost, give: Callable[[SessionOwnership, Owned], None]
+) -> None:
+    """A run that could not be recorded left it behind and kept its session; a person's `cancel` has closed the run."""
+    life = Gives(store, host)
+    life.live.began(OperationId("o"), S)
+    give(life.ownership, life.ownership.own(S))
+    assert (life.row(), life.ownership.in_use(S)) == ((S, life.me, 1), False)
+    life.live.ended(OperationId("o"))
     assert (life.row(), life.ownership.in_use(S)) == ((S, None, 1), False)
 
 

@@ -119,14 +119,16 @@ def test_a_run_of_this_very_process_is_closed_when_its_task_has_ended_and_not_be
     assert next_().runs_closed == 1
 
 
-def test_a_session_of_which_something_still_lives_in_this_process_stays_owned(world: World, next_: Life) -> None:
+def test_a_session_of_which_something_still_lives_in_this_process_stays_owned_until_that_is_over(
+    world: World, next_: Life
+) -> None:
     next_.opens("a")
     next_.live.began(OperationId("o"), SessionId("a"))
     assert next_().runs_closed == 1
     assert owner(world, "a").incarnation_id == next_.ownership.incarnation.incarnation_id
     next_.live.ended(OperationId("o"))
-    assert next_().nothing_open == 1
     assert owner(world, "a").incarnation_id is None
+    assert next_() == RepairReport()
 
 
 # ---- in which order --------------------------------------------------------------------------------------------------

@@ -185,6 +185,7 @@ class Process:
             self.ledger.forget,
             self.live.of,
             partial(end_of, self.ledger),
+            self.live.when_over,
         )
         self.over = OverJudge(self.ownership, self.supervisor, self.live)
         self.repair = RepairSession(self.ledger, self.spines, self.sink)
