@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .application.child_runs import ChildRunExists, ParentNotOpen
     from .application.current_call import current_call
     from .application.decide_permission import UnknownQuestion
+    from .application.host_phases import HostClosedMeanwhile
     from .application.open_call import OpenCall
     from .application.ownership import SessionBusy
     from .application.record_run import ResumeParked
@@ -68,6 +69,7 @@ __all__ = [
     "Effect",
     "HistoryTooLarge",
     "HistoryUnusable",
+    "HostClosedMeanwhile",
     "NamedModel",
     "NoStepRecorded",
     "OpenCall",
@@ -135,6 +137,7 @@ _HOMES: Final = {
     "application.current_call": ("current_call",),
     "application.decide_permission": ("UnknownQuestion",),
     "application.call_answers": ("Answer", "CallRefused", "OutcomeNotDeclared", "RunStopped"),
+    "application.host_phases": ("HostClosedMeanwhile",),
     "application.open_call": ("OpenCall",),
     "application.ownership": ("SessionBusy",),
     "application.record_run": ("ResumeParked",),

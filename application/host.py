@@ -22,7 +22,7 @@ from ..ports.lifecycle_sink import LifecycleSink
 from ..ports.views import FamilyViews
 from .agent import Agent
 from .auto_resume import Automatic, AutoResume, is_tried
-from .host_phases import HostClosedMeanwhile, HostNotReady, Phase
+from .host_phases import CANCEL_SECONDS, HostClosedMeanwhile, HostNotReady, Phase
 from .in_thread import in_thread, waited_out
 from .live_runs import LiveRun
 from .ownership import SessionOwnership
@@ -37,8 +37,6 @@ from .run_turn import RunTurn, TurnResult
 from .turn_context import ALL, ContextChoice
 
 DRAIN_SECONDS = 30.0
-CANCEL_SECONDS = 15.0
-"""How long work that was cancelled is waited for: longer than live tools are, after a stop."""
 
 ResultT = TypeVar("ResultT")
 

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from ..domain.errors import SafepointError
 
+CANCEL_SECONDS = 15.0
+"""How long work that was cancelled is waited for: longer than live tools are, after a stop."""
+
 
 class Phase(StrEnum):
     """How far a host's life has come; it only goes on."""

@@ -15,12 +15,13 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from ...application.agent import Agent
-from ...application.in_thread import in_thread
+from ...application.in_thread import in_thread, waited_out
 from ...application.repair_report import RepairReport, RepairStep
 from ...domain.identifiers import SessionId, parse_id
 from ..composition import Composition
 from ..opened_store import OpenedStore
 from ..settings import Settings
+from .living_turns import LivingTurns
 from .own_process import OpenedBeforeFork, OwnProcess
 from .parts import Keep, Model, Permission, Tools, catalog_of, gate_of, model_of, placed
 from .session import Session
@@ -56,6 +57,7 @@ class Runtime:
         self._agent: Agent | None = None
         self._own = OwnProcess()
         self._tasks: TaskGroup | None = None
+        self._turns: LivingTurns
         self._sessions: WeakValueDictionary[SessionId, Session] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
@@ -85,6 +87,7 @@ class Runtime:
                 self.parts.checkpoints,
                 self._checkpoints,
             )
+            self._turns = LivingTurns()
             self._tasks = anyio.create_task_group()
             await self._tasks.__aenter__()
         except BaseException:
@@ -98,7 +101,10 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the store, and the lock last; calls that somebody still carries out are left indeterminate.
+        """Interrupt the turns that still run, close the store, and the lock last.
+
+        They raise `HostClosedMeanwhile`, and can be resumed; calls that somebody still carries out are left
+        indeterminate.
 
         Raises:
             OpenedBeforeFork: the block is left in a fork of the process that opened it, and not by an error. Nothing is
@@ -113,11 +119,16 @@ class Runtime:
         assert agent is not None
         try:
             tasks.cancel_scope.cancel()
+            cancelled = await waited_out(self._turns.end)
             await tasks.__aexit__(None, None, None)
+            if cancelled is not None:
+                raise cancelled
         finally:
-            with anyio.CancelScope(shield=True):
-                await agent.provider.aclose()
-            await in_thread(self._opened.close)
+            try:
+                with anyio.CancelScope(shield=True):
+                    await agent.provider.aclose()
+            finally:
+                await in_thread(self._opened.close)
 
     @property
     def agent(self) -> Agent:
@@ -149,7 +160,7 @@ class Runtime:
         )
         known = self._sessions.get(named)
         if known is None:
-            known = self._sessions[named] = Session(named, self.parts, self.agent, self._tasks)
+            known = self._sessions[named] = Session(named, self.parts, self.agent, self._tasks, self._turns)
         return known
 
     async def repair(self, progress: Callable[[RepairStep], None] = lambda step: None) -> RepairReport:

@@ -25,6 +25,7 @@ from ...ports.tool_catalog import ToolContext
 from ..composition import Composition
 from ..models.named import NamedModel
 from .happenings import Happenings, RunBegan, RunFinished, Watch, Watchers
+from .living_turns import LivingTurns
 from .overseen_session import OverseenSession, plan_request
 from .recorded import RecordedRun
 
@@ -37,9 +38,12 @@ class Session(OverseenSession):
         session_id: names it in the store.
     """
 
-    def __init__(self, session_id: SessionId, parts: Composition, agent: Agent, tasks: TaskGroup) -> None:
+    def __init__(
+        self, session_id: SessionId, parts: Composition, agent: Agent, tasks: TaskGroup, turns: LivingTurns
+    ) -> None:
         super().__init__(session_id, parts, agent)
         self._tasks = tasks
+        self._turns = turns
         self._watchers = Watchers(session_id)
 
     # ---- we run the loop --------------------------------------------------------------------------------------------
@@ -68,6 +72,7 @@ class Session(OverseenSession):
             ChildRunExists: the call has started its child run, in another session or with another message, or that has
                 not ended.
             ParentNotOpen: the call has its outcome.
+            HostClosedMeanwhile: the runtime was left before the run had ended: it is interrupted, and can be resumed.
             SessionBusy: another process, or another task of this one, works on the session.
             SessionQuarantined: its newest run is damaged.
             HistoryUnusable, HistoryTooLarge: the earlier turns cannot be shown; nothing was begun.
@@ -79,15 +84,18 @@ class Session(OverseenSession):
         screen, tell = self._watchers.screen(watch)
         result: TurnResult | None = None
         try:
-            result = await run_turn(
-                self.session_id,
-                text,
-                self._agent,
-                screen,
-                partial(_began, tell),
-                context=context,
-                budgets=budgets,
-                parent=_parent(parent),
+            result = await self._turns.run(
+                partial(
+                    run_turn,
+                    self.session_id,
+                    text,
+                    self._agent,
+                    screen,
+                    partial(_began, tell),
+                    context=context,
+                    budgets=budgets,
+                    parent=_parent(parent),
+                )
             )
         finally:
             tell(RunFinished(self.session_id, None if result is None else result.outcome))
@@ -116,7 +124,7 @@ class Session(OverseenSession):
             watch: told what happens.
 
         Raises:
-            ProviderUnusable: as `run`.
+            ProviderUnusable, HostClosedMeanwhile: as `run`.
             StoreError, WriteRefused: the store could not be written, or the new run not be recorded any further.
             ValueError: `accept_drift` names what cannot be accepted.
         """
@@ -126,8 +134,9 @@ class Session(OverseenSession):
         screen, tell = self._watchers.screen(watch)
         result: Parked | Continued | None = None
         try:
-            result = await resume_run(
-                self.session_id, self._agent, screen, partial(_began, tell), request, reconcile=reconcile
+            began = partial(_began, tell)
+            result = await self._turns.run(
+                partial(resume_run, self.session_id, self._agent, screen, began, request, reconcile=reconcile)
             )
         finally:
             tell(RunFinished(self.session_id, result.outcome if isinstance(result, Continued) else None))
