@@ -96,14 +96,13 @@ class Preflight:
             unreadable: why the call's arguments were kept as text, None where they are strict JSON.
         """
         if unreadable is not None:
-            return _unreadable(unreadable)
+            return not_strict(unreadable)
         bound = self._catalog.bind(call.tool_name, own(call.args))
         match bound:
             case UnknownTool(name=name):
                 return Refused(ResponseCode.UNKNOWN_TOOL, render(SentenceId.UNKNOWN_TOOL, {"tool": name}))
             case SchemaMismatch(detail=detail):
-                said = render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": detail})
-                return Refused(ResponseCode.ARGS_SCHEMA_MISMATCH, said)
+                return mismatch(detail)
             case BoundCall():
                 return self._within_limits(call, bound)
 
@@ -189,7 +188,13 @@ def _unasked(session: Session, bound: BoundCall, asked: str, again: EffectWatche
     return None if known is None else known.operation_id
 
 
-def _unreadable(arguments: NotStrictJson) -> Refused:
+def mismatch(detail: str) -> Refused:
+    """The refusal of arguments that do not fit their tool."""
+    return Refused(ResponseCode.ARGS_SCHEMA_MISMATCH, render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": detail}))
+
+
+def not_strict(arguments: NotStrictJson) -> Refused:
+    """The refusal of arguments that are no strict JSON, or too large."""
     if arguments.code is ResponseCode.ARGS_TOO_LARGE:
         facts = {"size": arguments.size_bytes, "limit": ARGUMENTS_BYTES_MAX}
         return Refused(arguments.code, render(SentenceId.ARGS_TOO_LARGE, {**facts}))

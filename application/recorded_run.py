@@ -21,7 +21,6 @@ from ..domain.identifiers import ExecutionIdentity
 from ..domain.operation.state import Phase, unanswered_of
 from ..domain.reasons import FailureClass, ResponseCode
 from ..domain.replay.items import Item
-from ..domain.sentences import SentenceId, render
 from ..domain.tool_results import sayable
 from ..ports.checkpoints import NotKept
 from ..ports.ids import Ids
@@ -37,7 +36,7 @@ from .loop_calls import LoopCalls
 from .loop_functions import check_function
 from .open_call import OpenCall
 from .own_task import in_a_task_of_its_own
-from .preflight import Refused
+from .preflight import Refused, mismatch
 from .run_checkpoints import UNBOUND, NoCheckpoints, without_writes
 from .run_ending import RunEnding, may_be_ended
 from .run_history import RunHistory
@@ -363,10 +362,7 @@ class RecordedRun:
 def _by(function: Does, called: ToolCalled, bound: BoundCall) -> BoundCall | Refused:
     """The call carried out by a function; refused where its arguments are not those of the function."""
     wrong = misfit(function, called.args) if isinstance(called.args, dict) else None
-    if wrong is None:
-        return bound.carried_out_by(function)
-    said = render(SentenceId.ARGS_SCHEMA_MISMATCH, {"detail": sayable(wrong)})
-    return Refused(ResponseCode.ARGS_SCHEMA_MISMATCH, said)
+    return bound.carried_out_by(function) if wrong is None else mismatch(sayable(wrong))
 
 
 def _failure(error: Exception) -> FailureClass:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
 from mcp_types import Tool
-from referencing import Registry
 
 from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
 from ...ports.tool_catalog import Arguments, AsyncCall, BoundCall, SchemaMismatch, ToolContext
-from ..tools.declaration import Declaration, ToolDefinitionError
+from ..tools.declaration import Declaration
+from ..tools.json_schema import JsonSchema
 from ..tools.promise import bound_call, tool_spec
 from .connection import Connection
 from .results import result_of, text_of
 from .server import Server
-
-PLACES_MAX: Final = 10
-DETAIL_CHARS_MAX: Final = 200
 
 
 class ToolFailed(Exception):
@@ -43,7 +36,7 @@ class RemoteTool:
         self._tool_name = tool.name
         self._declared = declaration_of(server, tool)
         self._schema: Mapping[str, Any] = tool.input_schema
-        self._validator = _validator(name, tool.input_schema)
+        self._checked = JsonSchema(name, tool.input_schema, whose="the server's schema")
         self.spec = tool_spec(name, tool.description or "", tool.input_schema, self._declared)
 
     def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
@@ -53,12 +46,8 @@ class RemoteTool:
         unnamed = sorted(set(arguments) - self._named(arguments))
         if unnamed:
             return SchemaMismatch(self.spec.name, f"{', '.join(unnamed)}: the tool has no such argument")
-        try:
-            misfits = sorted({_place(error) for error in self._validator.iter_errors(arguments)})
-        except Exception as error:  # noqa: BLE001 (such as a reference that leads nowhere)
-            return SchemaMismatch(self.spec.name, f"the server's schema cannot be read: {type(error).__name__}")
-        if misfits:
-            return SchemaMismatch(self.spec.name, "; ".join(misfits[:PLACES_MAX]))
+        if (misfit := self._checked.misfit(arguments)) is not None:
+            return SchemaMismatch(self.spec.name, misfit)
         return bound_call(self.spec, self._declared, arguments, lambda mode: AsyncCall(self._run))
 
     def _named(self, arguments: Mapping[str, Json]) -> set[str]:
@@ -85,17 +74,3 @@ def declaration_of(server: Server, tool: Tool) -> Declaration:
         seconds = server.key_valid_seconds
         return Declaration(recovery=RecoveryMode.IDEMPOTENT, contract_id=contract, key_valid_seconds=seconds)
     return Declaration(contract_id=contract)
-
-
-def _validator(name: str, schema: dict[str, Any]) -> Validator:
-    kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except SchemaError as error:
-        raise ToolDefinitionError(name, f"the server's schema is none: {error.message[:DETAIL_CHARS_MAX]}") from error
-    return kind(schema, registry=Registry())  # an empty registry: references to other places are not followed
-
-
-def _place(error: Any) -> str:
-    """Where it does not fit, and which rule says so; never the value."""
-    return f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {error.validator}"

@@ -12,8 +12,26 @@ from agents.tool import set_function_tool_failure_error_function
 from agents.tool_context import ToolContext
 
 from ...domain.canonical import encode
+from ...domain.events.event import Json
 from ...domain.events.tool import RecoveryMode
+from ...ports.tool_catalog import BoundCall, SchemaMismatch
 from ..tools.promised_tool import PromisedTool, contract
+from .arguments import ToolArguments
+
+
+class AgentTool:
+    """Binds calls of one function tool; made by `promised`."""
+
+    def __init__(self, promise: PromisedTool, arguments: ToolArguments) -> None:
+        self._promise = promise
+        self._arguments = arguments
+        self.spec = promise.spec
+
+    def bind(self, arguments: Json) -> BoundCall | SchemaMismatch:
+        """Check the arguments, and resolve the contract for them."""
+        if isinstance(arguments, dict) and (misfit := self._arguments.misfit(arguments)) is not None:
+            return SchemaMismatch(self.spec.name, misfit)
+        return self._promise.bind(arguments)
 
 
 def promised(
@@ -21,8 +39,10 @@ def promised(
     *,
     recovery: RecoveryMode | str | Callable[..., Any] = RecoveryMode.OUTCOME_UNKNOWN,
     **more: Any,
-) -> PromisedTool:
+) -> AgentTool:
     """Say what may be done about a call of this tool when its outcome is missing; by default nothing.
+
+    Arguments that do not fit are answered without a dispatch.
 
     A reader that needs no context of its run is run again by recovery; what else has no outcome, its agent alone could
     run.
@@ -34,10 +54,10 @@ def promised(
             `writes_workspace`, as `safepoint.contract` takes them.
 
     Raises:
-        ToolDefinitionError: the declaration contradicts itself.
+        ToolDefinitionError: the declaration contradicts itself, or the tool's schema is none.
     """
     again = _again(tool) if recovery == RecoveryMode.REPLAY_SAFE and not _takes_context(tool) else None
-    return contract(
+    promise = contract(
         tool.name,
         recovery=recovery,
         description=tool.description,
@@ -45,6 +65,7 @@ def promised(
         carry_out=again,
         **more,
     )
+    return AgentTool(promise, ToolArguments(tool))
 
 
 def _takes_context(tool: FunctionTool) -> bool:

@@ -7,9 +7,17 @@ import inspect
 from typing import Any
 
 import pydantic_core
-from agents import FunctionTool, ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from agents import (
+    FunctionTool,
+    ModelBehaviorError,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    default_tool_error_function,
+)
 from agents.tool import (
     invoke_function_tool,
+    maybe_invoke_function_tool_failure_error_function,
     resolve_function_tool_failure_error_function,
     set_function_tool_failure_error_function,
 )
@@ -22,6 +30,7 @@ from ..embedding.cancelled_body import ends_when_cancelled
 from ..embedding.recorded import RecordedRun
 from ..embedding.unrecordable import AgentUnsupported
 from ..histories.spelling import result_text
+from .arguments import ToolArguments
 
 
 class RecordedInvoker:
@@ -34,6 +43,8 @@ class RecordedInvoker:
 
     def __init__(self, tool: FunctionTool, run: RecordedRun) -> None:
         self.run = run
+        self._tool = tool
+        self._arguments = ToolArguments(tool)
         self._tells_errors = resolve_function_tool_failure_error_function(tool) is not None
         self._is_async = inspect.iscoroutinefunction(getattr(tool, "__wrapped__", None))
         self._inner = copy.copy(tool)
@@ -44,9 +55,12 @@ class RecordedInvoker:
         """Carry one call out, with the arguments that are recorded.
 
         Raises:
+            ModelBehaviorError: its arguments do not fit, and the tool says that errors are raised; nothing happened.
             RunStopped: it was not carried out; the end of the run answers it.
             StoreError, WriteRefused: T1 or T2 was not recorded; the model must not be shown a result.
         """
+        if (unfit := self._arguments.refused_text(input)) is not None:
+            return await self._refuse(ctx, unfit.said)
         problem: Exception | None = None
         returned: Any = None
         try:
@@ -67,6 +81,29 @@ class RecordedInvoker:
         if problem is not None and not self._tells_errors:
             raise problem
         return result_text(operation.answer.result) if operation.answer.is_error else returned
+
+    async def _refuse(self, ctx: TheirContext[Any], said: str) -> str:
+        """Answer a call that the tool itself would not begin, in the words of the tool's own handler where it has one.
+
+        Nothing is dispatched. The handler is asked first, so that what the model is shown is what is recorded.
+        """
+        error: Exception = ModelBehaviorError(f"Invalid JSON input for tool {self._tool.name}: {said}")
+        problem: Exception | None = None
+        try:
+            theirs = await maybe_invoke_function_tool_failure_error_function(
+                function_tool=self._tool, context=ctx, error=error
+            )
+        except Exception as raised:  # noqa: BLE001 (raised again, once the call is answered)
+            problem = raised
+        else:
+            if theirs is None:
+                problem = error
+            elif theirs != default_tool_error_function(ctx, error):  # which says nothing of what does not fit
+                said = str(theirs)
+        answer = await self.run.decline(ctx.tool_call_id, said)
+        if problem is not None:
+            raise problem
+        return result_text(answer.result)
 
 
 def guarded(tool: Any, run: RecordedRun) -> FunctionTool:

@@ -25,6 +25,7 @@ NEEDS_AN_EXTRA = {
     "safepoint.adapters.openai_agents": "openai-agents",
     "safepoint.adapters.embedding.configuration": "settings",
     "safepoint.adapters.pydantic_ai": "pydantic-ai",
+    "safepoint.adapters.tools.json_schema": "mcp",  # and openai-agents, which brings the same package
     "safepoint.ports.contract_kit": "contract-kit",
 }
 """Modules below these names may need the packages of an extra."""

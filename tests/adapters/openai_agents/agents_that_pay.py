@@ -83,6 +83,25 @@ async def guarded(folder: Path, where: str, mode: str = "never_auto_retry") -> N
         die("after it answered", where)
 
 
+async def mistaken(folder: Path, where: str) -> None:
+    """The same, where the model's first call has arguments that do not fit."""
+
+    def handler(context: Any, error: Exception) -> str:
+        die("while it is answered", where)
+        return "An amount is a whole number."
+
+    def respond(call: ModelCall) -> Any:
+        die("after it was answered", where)
+        return [assistant_message("Sorry.")]
+
+    made = agent(folder)
+    wrong = function_call("pay", {"amount": "five"}, call_id="c1")
+    made.model = ScriptedModel([[wrong], ModelStep.respond(respond)])
+    made.tools = [paying(folder, failure_error_function=handler)]
+    async with opened(folder) as runtime, runtime.session("bill").record("Pay the bill.") as run:
+        await Runner.run(recorded(made, run), run.history("openai-responses"))
+
+
 if __name__ == "__main__":
-    runs: dict[str, Any] = {"alone": alone, "guarded": guarded}
+    runs: dict[str, Any] = {"alone": alone, "guarded": guarded, "mistaken": mistaken}
     anyio.run(runs[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:])

@@ -123,6 +123,33 @@ def test_a_reader_is_run_again_by_recovery_itself(tmp_path: Path) -> None:
     assert len(payments(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("where", ["while it is answered", "after it was answered"])
+def test_killed_over_arguments_that_do_not_fit_it_goes_on_without_a_person(tmp_path: Path, where: str) -> None:
+    killed("mistaken", tmp_path, where)
+    assert payments(tmp_path) == []
+
+    async def main() -> list[Any]:
+        async with opened(tmp_path) as runtime:
+            session = runtime.session("bill")
+            await session.repair()
+            assert list(await session.unsettled()) == []
+            assert isinstance(await session.plan(), safepoint.Continue)
+            async with session.record_resume() as run:
+                shown = run.history("openai-responses")
+                going_on = agent(tmp_path)
+                call = function_call("pay", {"amount": 5}, call_id="c2")
+                going_on.model = ScriptedModel([[call], [assistant_message("Paid.")]])
+                done = await Runner.run(recorded(going_on, run), shown)
+            assert done.final_output == "Paid."
+            return [item["output"] for item in shown if item.get("type") == "function_call_output"]
+
+    (told,) = anyio.run(main)
+    assert (
+        "An amount is a whole number." in told if where == "after it was answered" else "not executed" in told.lower()
+    )
+    assert len(payments(tmp_path)) == 1
+
+
 def test_a_second_program_that_takes_the_session_up_meanwhile_is_refused_and_carries_nothing_out(
     tmp_path: Path,
 ) -> None:

@@ -279,16 +279,6 @@ def test_an_agent_with_a_tool_that_was_not_promised_is_refused(tmp_path: Path) -
     assert (done, model.last_call) == ([], None)
 
 
-def test_arguments_that_do_not_fit_have_no_effect_but_are_an_error(tmp_path: Path) -> None:
-    done, pay, _ = banking()
-    model = ScriptedModel([asks(("a", "pay", {"amount": "much"})), PAID])
-    left = run_of(tmp_path, Agent("payer", model=model, tools=[pay]), promised(pay))
-    assert done == []
-    ((_, is_error),) = left.results()
-    assert is_error
-    assert left.output == "Paid."
-
-
 class Receipt(BaseModel):
     amount: int
 
