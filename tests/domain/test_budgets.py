@@ -38,9 +38,9 @@ def used(*events: Event) -> Used:
     return spending.used()
 
 
-def step(r: Timed, tokens: tuple[int, int] | None) -> Event:
+def step(r: Timed, tokens: tuple[int, int] | None) -> RunEvent:
     usage = None if tokens is None else Usage(input_tokens=tokens[0], output_tokens=tokens[1])
-    made: Event = r.fact(ModelStepCompleted, step_id="s", finish_reason="stop", usage=usage)
+    made: RunEvent = r.fact(ModelStepCompleted, step_id="s", finish_reason="stop", usage=usage)
     return made
 
 
@@ -89,7 +89,13 @@ def test_a_clock_that_was_set_back_gives_no_time_back() -> None:
 def test_a_clock_that_was_set_back_counts_on_from_where_it_stands() -> None:
     r = Timed()
     r.now = 1_000
-    events = [r.opened(), *r.step("a"), r.at(1_010).dispatch("a"), r.at(5).outcome("a"), step(r.at(20), None)]
+    events: list[RunEvent] = [
+        r.opened(),
+        *r.step("a"),
+        r.at(1_010).dispatch("a"),
+        r.at(5).outcome("a"),
+        step(r.at(20), None),
+    ]
     assert used(*events).seconds == 25
     assert Spending.of(events).used(at(22)).seconds == 27
 
