@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from functools import cached_property
 from typing import Any
 
 import pydantic_core
@@ -44,7 +45,6 @@ class RecordedInvoker:
     def __init__(self, tool: FunctionTool, run: RecordedRun) -> None:
         self.run = run
         self._tool = tool
-        self._arguments = ToolArguments(tool)
         self._tells_errors = resolve_function_tool_failure_error_function(tool) is not None
         self._is_async = inspect.iscoroutinefunction(getattr(tool, "__wrapped__", None))
         self._inner = copy.copy(tool)
@@ -81,6 +81,11 @@ class RecordedInvoker:
         if problem is not None and not self._tells_errors:
             raise problem
         return result_text(operation.answer.result) if operation.answer.is_error else returned
+
+    @cached_property
+    def _arguments(self) -> ToolArguments:
+        """Made where a call comes: it takes milliseconds, and most turns call few of many tools."""
+        return ToolArguments(self._tool)
 
     async def _refuse(self, ctx: TheirContext[Any], said: str) -> str:
         """Answer a call that the tool itself would not begin, in the words of the tool's own handler where it has one.
