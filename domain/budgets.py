@@ -173,19 +173,25 @@ class Spending:
 class _Executed:
     """How long a run was executed: the sum of the times between its own events, but for those that a person took.
 
-    A clock that is set back gives no time back, and goes on counting from where it then stands.
+    A clock that is set back gives no time back, and goes on counting from where it then stands. Times are compared as
+    the texts that they are, and read where a stretch of them ends: thousands of events pass here.
     """
 
-    __slots__ = ("_at", "_seconds", "_waiting")
+    __slots__ = ("_at", "_seconds", "_since", "_waiting")
 
     def __init__(self) -> None:
         self._seconds = 0.0
+        self._since: Timestamp | None = None
         self._at: Timestamp | None = None
         self._waiting = False
 
     def go_on(self, at: Timestamp) -> None:
         """Something of the run's own was recorded."""
-        self._seconds = self.until(at)
+        if self._waiting:
+            return
+        if self._since is None or self._at is None or at < self._at:
+            self._seconds = self.until(None)
+            self._since = at
         self._at = at
 
     def wait(self, at: Timestamp) -> None:
@@ -196,13 +202,16 @@ class _Executed:
     def wait_no_more(self, at: Timestamp) -> None:
         """No person is waited for any more."""
         if self._waiting:
-            self._at, self._waiting = at, False
+            self._seconds = self.until(None)
+            self._since = self._at = at
+            self._waiting = False
 
     def until(self, at: Timestamp | None) -> float:
         """Seconds up to a time; None up to the newest event."""
-        if at is None or self._at is None or self._waiting:
+        if self._since is None or self._at is None:
             return self._seconds
-        return self._seconds + max(0.0, _seconds(self._at, at))
+        end = self._at if at is None or self._waiting else max(self._at, at)
+        return self._seconds + _seconds(self._since, end)
 
 
 def _seconds(earlier: Timestamp, later: Timestamp) -> float:
