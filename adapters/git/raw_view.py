@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -170,5 +170,8 @@ def config_text(value: str) -> str:
 
 def quoted(path: str) -> str:
     """A path as the list of alternate object folders takes it, whatever is in it."""
-    escape: Callable[[re.Match[str]], str] = lambda found: "\\n" if found[0] == "\n" else "\\" + found[0]  # noqa: E731
+
+    def escape(found: re.Match[str]) -> str:
+        return "\\n" if found[0] == "\n" else "\\" + found[0]
+
     return '"' + re.sub(r'["\\\n]', escape, path) + '"'
